@@ -94,6 +94,8 @@ json_t *report_json(const exphil_report *report, const exphil_spec *spec);
 void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots);
 /* A paragraph on stdout, in lines of at most 100 columns. */
 void print_paragraph(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A text of somebody's file for a terminal: what that would obey, controls and marks of direction, becomes '?'. */
+void foreign_text(const char *text, char *to, size_t size);
 /* Frames on which train and eval measure a policy with its own decisions as past actions. */
 #define ALONE_HELP                                                                                           \
   "frames, in whole episodes, on which its own decisions are its past actions (default 20000; 0: none)"

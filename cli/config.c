@@ -57,10 +57,12 @@ static long line_of(const place *where, const char *name)
 static const char *name_place(const place *where, const char *name, char text[WHERE])
 {
     long line = line_of(where, name);
+    char shown[101];
+    foreign_text(name, shown, sizeof shown);
     if (line)
-        (void)snprintf(text, WHERE, "%.300s line %ld: \"%.100s\"", where->path, line, name);
+        (void)snprintf(text, WHERE, "%.300s line %ld: \"%s\"", where->path, line, shown);
     else
-        (void)snprintf(text, WHERE, "%.300s: \"%.100s\"", where->path, name);
+        (void)snprintf(text, WHERE, "%.300s: \"%s\"", where->path, shown);
     return text;
 }
 
@@ -184,8 +186,8 @@ static bool take_files(const place *at, const json_t *files, bool skip, int *cou
         return refuse(at, "files", "wants an array of at most 65536 strings");
     json_array_foreach(files, i, value)
     {
-        if (!json_is_string(value)) return refuse(at, "files", "wants an array of strings");
         if (skip) continue;
+        if (!json_is_string(value)) return refuse(at, "files", "wants an array of strings");
         kept[i] = strdup(json_string_value(value));
         if (!kept[i]) return refuse(at, "files", "is too much: no memory");
     }

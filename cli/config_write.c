@@ -28,16 +28,23 @@ static json_t *texts_json(const char *path, const text_list *list)
     return values;
 }
 
+static json_t *whole_json(const option_entry *entry)
+{
+    int64_t whole = *(const int64_t *)entry->value;
+    return options_allows(entry, (double)whole) ? json_integer(whole) : json_null();
+}
+
 /* null where nothing was asked for: 0 where an option cannot be 0, no text. */
 static json_t *value_json(const char *path, const option_entry *entry)
 {
     switch (entry->kind) {
     case OPTION_FLAG:
         return json_boolean(*(const bool *)entry->value);
-    case OPTION_INT: {
-        int64_t whole = *(const int64_t *)entry->value;
-        return options_allows(entry, (double)whole) ? json_integer(whole) : json_null();
-    }
+    case OPTION_AUTO:
+        if (*(const int64_t *)entry->value < 0) return json_string("auto");
+        return whole_json(entry);
+    case OPTION_INT:
+        return whole_json(entry);
     case OPTION_NUMBER: {
         double number = *(const double *)entry->value;
         return options_allows(entry, number) ? json_real(number) : json_null();
@@ -50,9 +57,10 @@ static json_t *value_json(const char *path, const option_entry *entry)
         uint64_t bytes = *(const uint64_t *)entry->value;
         return bytes ? json_integer((json_int_t)bytes) : json_null();
     }
-    default:
+    case OPTION_TEXTS:
         return texts_json(path, entry->value);
     }
+    return json_null();
 }
 
 /* Of this start, not of the run: what a preset stands for is written out. */

@@ -245,6 +245,30 @@ static void print_head(const char *name, const exphil_head_report *head)
     printf(" %9.5f %9.5f\n", head->nll, head->frequency_nll);
 }
 
+/* Bytes of the character here that a terminal would obey: controls (C0, DEL, C1) and marks that turn the direction of writing
+ * (U+200E, F, U+202A to E, U+2066 to 9). 0: none. */
+static size_t obeyed(const unsigned char *at)
+{
+    if (at[0] < 0x20 || at[0] == 0x7f) return 1;
+    if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) return 2;
+    if (at[0] != 0xe2) return 0;
+    bool mark = (at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xaa && at[2] <= 0xae))) ||
+                (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
+    return mark ? 3 : 0;
+}
+
+void foreign_text(const char *text, char *to, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t used = 0;
+    for (size_t bytes; *at && used + 1 < size; at += bytes) {
+        bytes = obeyed(at);
+        to[used++] = bytes ? '?' : (char)*at;
+        if (!bytes) bytes = 1;
+    }
+    to[used] = 0;
+}
+
 void print_paragraph(const char *format, ...)
 {
     char text[1024], *word = text;

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- options ------------------------------------------------------------------------------------------- */
@@ -120,10 +121,14 @@ int64_t notes_frames_at(const json_t *train, int32_t external, int port)
 
 /* ---- in lines ------------------------------------------------------------------------------------------ */
 
-/* Texts of a file: what would move the cursor is shown as '?'. */
 static void put(const char *text)
 {
-    for (; *text; text++) putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    size_t size = strlen(text) + 1;
+    char *shown = malloc(size);
+    if (!shown) return;
+    foreign_text(text, shown, size);
+    fputs(shown, stdout);
+    free(shown);
 }
 
 static void put_text(const json_t *object, const char *name)

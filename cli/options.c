@@ -1,6 +1,8 @@
 /* Reading of command lines by table: --name value, --name=value, --flag, --help, -- ends options. */
 #include "options.h"
 
+#include "commands.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -204,6 +206,7 @@ static bool append(const option_entry *entry, const char *text, const char *wher
 bool options_store(const option_entry *entry, const char *text, const char *where)
 {
     const char *why = NULL;
+    char shown[256];
     double value;
     if (entry->kind == OPTION_TEXT) {
         *(const char **)entry->value = text;
@@ -220,7 +223,8 @@ bool options_store(const option_entry *entry, const char *text, const char *wher
     } else if (store_number(entry, text, &value)) {
         return in_range(entry, value, text, where);
     }
-    fprintf(stderr, "exphil: %s wants %s, not %s%s%s\n", where, options_wanted(entry), text, why ? ": " : "",
+    foreign_text(text, shown, sizeof shown);
+    fprintf(stderr, "exphil: %s wants %s, not %s%s%s\n", where, options_wanted(entry), shown, why ? ": " : "",
             why ? why : "");
     return false;
 }
@@ -291,7 +295,6 @@ bool options_given(const option_command *command, const char *name)
 /* Of these one is meant. */
 static const char *const either[][2] = {{"epochs", "updates"},
                                         {"most-updates", "updates"},
-                                        {"resume", "force"},
                                         {"no-previous-action", "drop-past"},
                                         {"no-previous-action", "own-past"}};
 

@@ -220,8 +220,11 @@ void report_page(FILE *f, const report_parts *parts)
             "plain loss is that of the bare probabilities, summed over all parts of the controller.");
         (void)report_curves(f, parts->run->log);
     }
-    json_t *all = json_object_get(parts->lines, "held_out_all");
-    write_scores(f, "Scores on what was held out",
+    json_t *all = json_object_get(parts->lines, "held_out_all"),
+           *best = json_object_get(parts->lines, "held_out_best");
+    json_object_set(best, "update", json_object_get(best, "of_update"));
+    write_scores(f, "The best weights on what was held out", NULL, best);
+    write_scores(f, best ? "The last weights on what was held out" : "Scores on what was held out",
                  "Shares of the frames that are right. Alone: with its own decisions as past, as in play; "
                  "majority and "
                  "copy as above. On changes: where the recorded input differs from the frame before. By "

@@ -35,14 +35,15 @@ bool log_each(const char *path, bool (*take)(void *user, json_t *object), void *
     size_t capacity = 0;
     ssize_t bytes;
     bool fine = file != NULL;
+    long torn = 0;
     for (long number = 1; fine && (bytes = getline(&line, &capacity, file)) > 0; number++) {
         json_t *object = json_loads(line, 0, NULL);
         if (json_is_object(object)) {
             fine = take(user, object);
             if (!fine) fprintf(stderr, "exphil: %s line %ld: no memory\n", path, number);
-        } else if (line[bytes - 1] == '\n') {
-            fine = false;
-            fprintf(stderr, "exphil: %s line %ld is not a JSON object\n", path, number);
+        } else if (line[bytes - 1] == '\n' && !torn++) {
+            fprintf(stderr, "exphil: warning: %s line %ld is not a JSON object; such lines are passed over\n",
+                    path, number);
         }
         json_decref(object);
     }

@@ -26,7 +26,8 @@ typedef struct log_series {
 /* Appends to these series; says on stderr why not and returns false. Free them in any case. */
 bool log_read(const char *path, log_series *series, size_t count);
 void log_free(log_series *series, size_t count);
-/* Each object of the file, from the first line to the last; a last line that was not written whole is passed over. take
+/* Each object of the file, from the first line to the last; a line that was torn is passed over, with one
+ * warning. take
  * returns false when there is no memory. */
 bool log_each(const char *path, bool (*take)(void *user, json_t *object), void *user);
 /* LOG_..., or -1 for lines of other kinds. */

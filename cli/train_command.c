@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
 
@@ -67,11 +68,6 @@ static const char *const of_weights[] = {"layout",
 static bool check_init(const option_command *command, const train_options *o)
 {
     if (!o->init) return true;
-    if (o->resume) {
-        fprintf(stderr,
-                "exphil: --init and --resume: a checkpoint brings its own weights; leave --init out\n");
-        return false;
-    }
     for (const char *const *name = of_weights; *name; name++) {
         if (!options_given(command, *name)) continue;
         fprintf(stderr, "exphil: --%s and --init: the weights say that already; leave --%s out\n", *name,
@@ -98,8 +94,6 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --epochs and --updates: give one of them\n");
     else if (options_given(command, "most-updates") && options_given(command, "updates"))
         fprintf(stderr, "exphil: --most-updates and --updates: give one of them\n");
-    else if (o->resume && o->force)
-        fprintf(stderr, "exphil: --resume and --force: go on, or begin anew?\n");
     else if (o->rate * o->decay > 1.0)
         fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
     else if (options_given(command, "own-past-ramp") && o->own_past == 0.0)
@@ -433,6 +427,9 @@ int train_command(int argc, char **argv)
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
     if (!name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
+    /* The command that began a run goes on with it: its weights say what those of --init said. */
+    if (asked.resume && asked.init && access(asked.out, F_OK) == 0) asked.init = asked.out;
+    if (asked.resume) asked.force = false;
     asked.updates_given = asked.updates || asked.epochs;
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;

@@ -34,6 +34,9 @@ bool keep_best(struct train_state *r);
 bool keep_due(const struct train_state *r);
 /* After exphil_trainer_resume: takes up what belongs to the checkpoint. */
 bool keep_resume(struct train_state *r);
+/* Before the run goes on, when nothing can refuse it any more: what a kill kept from being written the checkpoint makes, and
+ * what is beyond it goes. */
+bool keep_complete(struct train_state *r);
 
 /* ---- the log (train_log.c) ------------------------------------------------------------------------------ */
 

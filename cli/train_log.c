@@ -1,7 +1,9 @@
 /* The log of a training run: one JSON object a line, each update once. */
 #include "files.h"
+#include "run_log.h"
 #include "train_run.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,18 +25,16 @@ static bool is_kind(const json_t *line, const char *kind)
 
 /* ---- a log that is there already ----------------------------------------------------------------------- */
 
-/* The last line of a killed run may be half a line. */
+/* Lines that were torn, by a kill, a full disk or a loss of power, are nobody's. */
 bool log_is_unfinished(const char *path)
 {
-    FILE *file = is_regular(path) ? fopen(path, "r") : NULL;
+    FILE *file = log_at(path) ? fopen(path, "r") : NULL;
     char *text = NULL;
     size_t capacity = 0;
-    ssize_t length;
     bool unfinished = file != NULL;
-    while (unfinished && (length = getline(&text, &capacity, file)) > 0) {
+    while (unfinished && getline(&text, &capacity, file) > 0) {
         json_t *line = json_loads(text, 0, NULL);
-        unfinished = line ? json_object_get(line, "kind") && !is_kind(line, "train_set")
-                          : text[0] == '{' && text[length - 1] != '\n';
+        unfinished = !line || (json_object_get(line, "kind") && !is_kind(line, "train_set"));
         json_decref(line);
     }
     free(text);
@@ -52,7 +52,7 @@ static bool move_away(const char *path)
         if (snprintf(other, sizeof other, "%s.%d", path, i) >= (int)sizeof other) break;
         if (lstat(other, &facts) == 0) continue;
         if (rename(path, other) != 0) break;
-        fprintf(stderr, "exphil: %s is of a run that left no weights; it is %s now\n", path, other);
+        fprintf(stderr, "exphil: %s is of a run that did not come to its end; it is %s now\n", path, other);
         return true;
     }
     return complain_of_file(path);
@@ -67,8 +67,8 @@ static bool stays(const train_state *r, bool over, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL), *update = json_object_get(line, "update");
     int64_t at = json_is_integer(update) ? json_integer_value(update) : 0;
-    bool again =
-        over && (is_kind(line, "examination") || is_kind(line, "train_set") || is_kind(line, "held_out_all"));
+    bool again = over && (is_kind(line, "examination") || is_kind(line, "train_set") ||
+                          is_kind(line, "held_out_all") || is_kind(line, "held_out_best"));
     bool fine = json_is_object(line) && at <= r->done && !(again && at == r->done);
     json_decref(line);
     return fine;
@@ -105,10 +105,17 @@ static bool read_lines(const train_state *r, bool over, FILE *file, kept_lines *
     return fine;
 }
 
-/* A link stays one. */
+/* A link stays one. What is no log stays as it is. */
 static bool cut(const train_state *r, bool over)
 {
     kept_lines kept = {NULL, 0, 0};
+    struct stat facts;
+    if (is_regular(r->options->log) && stat(r->options->log, &facts) == 0 && facts.st_size > 0 &&
+        !log_at(r->options->log)) {
+        fprintf(stderr, "exphil: --log %s: this is no log of exphil train, to which lines could be added\n",
+                r->options->log);
+        return false;
+    }
     char *path = is_regular(r->options->log) ? realpath(r->options->log, NULL) : NULL;
     FILE *file = path ? fopen(path, "r") : NULL;
     bool fine = !file || read_lines(r, over, file, &kept);
@@ -135,8 +142,11 @@ void log_object(train_state *r, json_t *object)
     if (r->events) events_write(r->events, object, (double)time(NULL));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     if (r->log && text) {
+        bool before = ferror(r->log) != 0;
         fprintf(r->log, "%s\n", text);
-        fflush(r->log);
+        if ((fflush(r->log) != 0 || ferror(r->log)) && !before)
+            fprintf(stderr, "\nexphil: warning: --log %s cannot be written now: %s; the run goes on\n",
+                    r->options->log, strerror(errno));
     }
     free(text);
     json_decref(object);

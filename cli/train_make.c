@@ -1,4 +1,5 @@
 /* Makes from the options everything that a run needs: data, model, batches, optimizer, trainer. */
+#include "notes.h"
 #include "train_run.h"
 
 #include <inttypes.h>
@@ -268,6 +269,19 @@ static bool split_data(train_state *r)
            draw_few(r, r->held, "what is held out", &r->few_held);
 }
 
+/* What was chosen for a run stays, on a machine with other memory too. */
+static bool kept_batch(train_state *r)
+{
+    exphil_model *model = NULL;
+    if (exphil_model_load(r->context, r->options->out, &model, NULL) < 0) return false;
+    json_t *notes = notes_of(model);
+    int64_t batch = (int64_t)json_integer_value(json_object_get(notes_train(notes), "batch"));
+    json_decref(notes);
+    exphil_model_destroy(model);
+    if (batch >= 1 && batch <= 4096) r->batch = batch;
+    return r->batch == batch && batch > 0;
+}
+
 /* As many lanes as the data fill; in window mode a lane is one window. */
 static bool choose_batch(train_state *r, const exphil_sampling *sampling)
 {
@@ -278,6 +292,7 @@ static bool choose_batch(train_state *r, const exphil_sampling *sampling)
     int64_t step = window ? (sampling->stride ? sampling->stride : 1) : sampling->time ? sampling->time : 60;
     int64_t full = info.frames / step, most = full < 16 ? full : 16;
     if (most < 1) most = 1;
+    if (r->options->resume && r->options->batch <= 0 && kept_batch(r)) return true;
     if (r->options->batch == TRAIN_BATCH_AUTO) return train_auto_batch(r, full);
     r->batch = r->options->batch ? r->options->batch : most;
     if (r->batch > most && r->batch > full && !window)

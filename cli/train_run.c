@@ -98,8 +98,7 @@ static bool one_update(train_state *r, progress *bar)
     return last || !keep_due(r) || keep_save(r);
 }
 
-/* What to do about rows that cannot be read. */
-static void advise(const train_state *r)
+void train_advise_damage(const train_state *r)
 {
     if (r->rows)
         fprintf(stderr, "exphil: make the corpus of rows anew from its replays; ");
@@ -122,7 +121,7 @@ static bool keep_learnt(train_state *r)
                 "exphil: stopped after update %" PRId64 " of %" PRId64
                 "; the weights are in %s, the checkpoint is %s.optimizer\n",
                 r->done, r->updates, r->options->out, r->options->out);
-        advise(r);
+        train_advise_damage(r);
     }
     return false;
 }
@@ -164,78 +163,11 @@ static bool update_all(train_state *r)
 static bool loop(train_state *r)
 {
     r->saved_ns = now_ns();
-    if (!update_all(r)) return false;
+    if (!keep_complete(r) || !update_all(r)) return false;
     r->memory = train_memory(r) - r->memory;
     if (!keep_save(r)) return false;
     r->stopped = stop_asked();
     say_ended(r);
-    return true;
-}
-
-/* ---- the end ------------------------------------------------------------------------------------------- */
-
-/* Returns false. */
-static bool say_unscored(const train_state *r)
-{
-    if (stop_asked()) return false;
-    fprintf(stderr, "exphil: only the scores are missing: the weights, after update %" PRId64 ", are in %s\n",
-            r->done, r->options->out);
-    if (r->damaged) advise(r);
-    return false;
-}
-
-/* Of what is held out and of the training data; a score of all of that after the last update may be there already, and be
- * in the log. Alone, a policy is measured where it is scored on what it has not seen. */
-static bool score_all(train_state *r, exphil_report *train, exphil_report *held)
-{
-    exphil_status status;
-    const exphil_dataset *of = r->few ? r->few : r->train;
-    bool logged = !r->watch && scores_have(&r->scores, r->done), scored = logged && r->held_report.frames;
-    train->alone_most_frames = r->held ? 0 : r->options->alone;
-    held->alone_most_frames = r->options->alone;
-    if (scored)
-        *held = r->held_report;
-    else if (r->held && !evaluate(r, r->few_held ? r->few_held : r->held, of, held, &status))
-        return false;
-    if (r->held && !logged) log_report(r, r->watch ? "held_out_all" : "held_out", held);
-    if (r->held && !logged && !r->watch) history_held(&r->history, r->done, held);
-    return evaluate(r, of, of, train, &status);
-}
-
-static bool finish(train_state *r)
-{
-    exphil_report train = EXPHIL_REPORT_INIT, held = EXPHIL_REPORT_INIT;
-    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    verdict said;
-    if (!score_all(r, &train, &held)) return say_unscored(r);
-    if (exphil_model_query(r->model, &info, &error) < 0) return complain("model", &error) == 0;
-    if (!train_verdict(r, &train, &held, &info, &said) || !train_notes_finish(r)) return say_unscored(r);
-    log_report(r, "train_set", &train); /* the last line: the run is whole */
-    if (r->options->json) {
-        json_t *object = json_pack("{s:o,s:s,s:I,s:I,s:f,s:f,s:o}", "weights", path_json(r->options->out),
-                                   "blocks", info.blocks, "parameters", (json_int_t)info.parameter_count,
-                                   "updates", (json_int_t)r->done, "loss", r->loss, "frames_per_second",
-                                   r->frames_per_second, "train", report_json(&train, &r->spec));
-        json_object_set_new(object, "trainer_bytes", json_integer((json_int_t)r->memory));
-        if (train_weighs(r->options))
-            json_object_set_new(object, "effective_share", json_real(r->data.effective_share));
-        json_object_set_new(object, "verdict", verdict_json(&said));
-        if (r->held) json_object_set_new(object, "held_out", report_json(&held, &r->spec));
-        watch_json(r, object);
-        return print_json(object) == 0;
-    }
-    printf("%s: %s, %" PRId64 " parameters, %" PRId64 " update%s\n", r->options->out, info.blocks,
-           info.parameter_count, r->done, plural(r->done));
-    printf("the trainer took %.1f MB: weights, moments, gradients, activations, batches\n\non the training "
-           "data\n",
-           (double)r->memory / 1e6);
-    print_report(&train, &r->spec, info.action_slots);
-    if (r->held) printf("\nheld out\n");
-    if (r->held) print_report(&held, &r->spec, info.action_slots);
-    if (r->held) printf("\n");
-    watch_print(r);
-    verdict_print(&said);
     return true;
 }
 
@@ -283,7 +215,8 @@ int train_run(train_options *options, int count, char **paths)
     if (early)
         fprintf(stderr, "\nexphil: stopped by %s before the first update; nothing was written\n",
                 stop_name());
-    bool fine = trained && !r.stopped && finish(&r), late = trained && !r.stopped && !fine && stop_asked();
+    bool fine = trained && !r.stopped && train_finish(&r),
+         late = trained && !r.stopped && !fine && stop_asked();
     if (late)
         fprintf(stderr, "\nexphil: stopped by %s while scoring; the weights are in %s\n", stop_name(),
                 options->out);

@@ -113,6 +113,10 @@ bool train_make(train_state *r, int count, char **paths);
 bool evaluate(train_state *r, const exphil_dataset *data, const exphil_dataset *frequencies,
               exphil_report *report, exphil_status *status);
 void log_report(train_state *r, const char *kind, const exphil_report *report);
+/* What to do about rows that cannot be read. */
+void train_advise_damage(const train_state *r);
+/* Scores, verdict and tables of a run that has come to its end. */
+bool train_finish(train_state *r);
 /* Do frames weigh other than 1? */
 bool train_weighs(const train_options *options);
 /* With --resume goes on from the checkpoint (train_resume.c); says why not, in the words of the options. */

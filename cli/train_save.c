@@ -144,12 +144,13 @@ static bool drop_later(train_state *r)
     return true;
 }
 
-/* A kill came before these were written: the checkpoint makes them. */
-static bool complete(train_state *r)
+bool keep_complete(train_state *r)
 {
     const train_scores *s = &r->scores;
     char path[TRAIN_PATH];
     standing now = scores_stand(s, r->options->least_gain);
+    if (!r->options->resume || !r->done) return true;
+    if (!drop_later(r)) return false;
     if (now.best && now.best->update == r->done && !hold(r, write_best)) return false;
     if (now.best && access(r->options->best_weights, F_OK) != 0)
         fprintf(stderr,
@@ -173,5 +174,5 @@ bool keep_resume(train_state *r)
     if (!found.count) found.metric = r->scores.metric;
     scores_free(&r->scores);
     r->scores = found;
-    return keep_numbers_free(o, &r->scores) && drop_later(r) && complete(r);
+    return keep_numbers_free(o, &r->scores);
 }

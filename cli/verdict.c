@@ -55,7 +55,9 @@ static void advise_rate(const verdict_case *c, verdict *v)
 static bool diverged(const verdict_case *c, verdict *v)
 {
     if (!c->run) return false;
-    bool ends_high = c->end > 1.5 * c->least && c->end - c->least > 0.05 * (c->first - c->least);
+    /* small batches swing: then the weights are as good on all the data as the run was at its best */
+    bool ends_high = c->end > 1.5 * c->least && c->end - c->least > 0.05 * (c->first - c->least) &&
+                     c->train_loss > 1.5 * c->least;
     bool burst = c->peak > 1.5 * c->first && skill(c->nll, c->frequency) < 0.1;
     if (c->refused > c->updates / 10 || c->refused >= 10)
         say(v, VERDICT_DIVERGED, "%" PRId64 " updates had a loss or gradient that is not finite.",

@@ -37,7 +37,8 @@ typedef struct verdict_case {
     double best_nll, last_nll;   /* its nll */
     bool by_alone;               /* all nll but train_nll are alone: the best is chosen by that */
     double fell,
-        to_come; /* of the nll: in the last quarter; what it would still fall, going on as it slows */
+        to_come;       /* of the nll: in the last quarter; what it would still fall, going on as it slows */
+    double train_loss; /* of all training data, at the end */
     double train_nll, nll,
         frequency; /* plain loss of training data, of what was scored, and there by frequencies */
     double forced, alone, majority, copy; /* exact */

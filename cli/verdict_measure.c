@@ -127,6 +127,7 @@ void verdict_measure(const verdict_facts *facts, verdict_case *c)
     *c = (verdict_case){.nll = scored->nll};
     measure_options(facts, c);
     c->train_nll = facts->train ? facts->train->nll : 0.0;
+    c->train_loss = facts->train ? facts->train->loss : 0.0;
     c->frequency = scored->frequency_nll;
     c->forced = scored->exact_accuracy;
     c->alone = scored->alone_accuracy;

@@ -202,7 +202,7 @@ def logs():
     died = finished.splitlines(keepends=True)[:2]
     for number, rest in ((1, b'{"kind":"tr'), (2, b"")):
         (folder / "log").write_bytes(b"".join(died) + rest)
-        train(folder, "--updates", "3", says=f"log is of a run that left no weights; it is log.{number} now")
+        train(folder, "--updates", "3", says=f"log is of a run that did not come to its end; it is log.{number} now")
         check((folder / f"log.{number}").read_bytes() == b"".join(died) + rest, "the log that was moved is another")
         made = [line["update"] for line in lines(folder) if line["kind"] == "train"]
         check(made == [1, 2, 3], "the new log is not that of the new run")

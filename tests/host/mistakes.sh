@@ -128,7 +128,6 @@ expect 0 "corpus of 300 frames" info -- -dashed
 "$exphil" slp dump a.slp --what state --slot P1 --out there.slp --force || complain "slp dump --force failed"
 expect 0 "there.svg" plot log --out there.svg
 expect 0 "there.svg" plot log --out there.svg
-expect 2 "go on, or begin anew" train $small --resume --force --out q a.slp
 
 # nothing that is read is written over, by whatever name it goes, nor one output over the other: force is no excuse
 expect 0 "300 frames" corpus --rows --port 1 --out needed a.slp
