@@ -186,8 +186,9 @@ static bool take_files(const place *at, const json_t *files, bool skip, int *cou
         return refuse(at, "files", "wants an array of at most 65536 strings");
     json_array_foreach(files, i, value)
     {
-        if (skip) continue;
+        if (skip && json_is_null(value)) continue; /* a name that was no UTF-8 */
         if (!json_is_string(value)) return refuse(at, "files", "wants an array of strings");
+        if (skip) continue;
         kept[i] = strdup(json_string_value(value));
         if (!kept[i]) return refuse(at, "files", "is too much: no memory");
     }

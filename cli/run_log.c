@@ -36,12 +36,14 @@ bool log_each(const char *path, bool (*take)(void *user, json_t *object), void *
     ssize_t bytes;
     bool fine = file != NULL;
     long torn = 0;
+    static char told[4096]; /* of one file once */
     for (long number = 1; fine && (bytes = getline(&line, &capacity, file)) > 0; number++) {
         json_t *object = json_loads(line, 0, NULL);
         if (json_is_object(object)) {
             fine = take(user, object);
             if (!fine) fprintf(stderr, "exphil: %s line %ld: no memory\n", path, number);
-        } else if (line[bytes - 1] == '\n' && !torn++) {
+        } else if (line[bytes - 1] == '\n' && !torn++ && strncmp(told, path, sizeof told - 1) != 0) {
+            (void)snprintf(told, sizeof told, "%s", path);
             fprintf(stderr, "exphil: warning: %s line %ld is not a JSON object; such lines are passed over\n",
                     path, number);
         }

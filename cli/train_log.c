@@ -28,7 +28,9 @@ static bool is_kind(const json_t *line, const char *kind)
 /* Lines that were torn, by a kill, a full disk or a loss of power, are nobody's. */
 bool log_is_unfinished(const char *path)
 {
-    FILE *file = log_at(path) ? fopen(path, "r") : NULL;
+    struct stat facts;
+    bool empty = is_regular(path) && stat(path, &facts) == 0 && facts.st_size == 0;
+    FILE *file = empty || log_at(path) ? fopen(path, "r") : NULL;
     char *text = NULL;
     size_t capacity = 0;
     bool unfinished = file != NULL;

@@ -365,7 +365,7 @@ for option in "--hidden 8" "--blocks gru" "--heads independent" "--delay 0" "--m
   "--head-width 8" "--attention-window 9" --no-previous-action "--layout melee2" "--codec exphil81"; do
   expect 2 "${option%% *} and --init" train --init p $option --out r a.slp
 done
-expect 2 "--init and --resume" train --init p --resume --out p a.slp
+expect 1 "--out p would write over p" train --init p --resume --out p a.slp
 expect 0 "s" train $small --layout exphil288 --codec exphil81-floor --updates 2 --out s a.slp
 expect 0 "t" train --init s --port 1 --updates 2 --out t a.slp
 expect 0 "observes exphil288, acts in exphil81-floor" info t

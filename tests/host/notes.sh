@@ -84,7 +84,7 @@ import json
 lines = [json.loads(line) for line in open("secret folder/log.jsonl")]
 logged = {line["update"]: line["loss"] for line in lines if line["kind"] == "held_out"}
 curve = json.load(open("whole.json"))["notes"]["train"]["held_out_scores"]["curve"]
-assert all(abs(logged[update] - loss) < 1e-8 for update, loss, nll in curve) and len(logged) == len(curve)
+assert all(abs(logged[point[0]] - point[1]) < 1e-8 for point in curve) and len(logged) == len(curve)
 PYTHON
 
 # the port of the character
