@@ -339,15 +339,15 @@ static const option_entry entries[] = {
     {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
     {"log", OPTION_TEXT, &asked.log, "FILE",
      "one JSON object per line, for exphil plot, as doc/file-format.md says; --resume goes on with it; that "
-     "of a run that left no weights is moved to FILE.1 (default: none)"},
+     "of a run that did not come to its end is moved to FILE.1 (default: none)"},
     {"tensorboard", OPTION_TEXT, &asked.tensorboard, "DIR",
      "the same numbers as event files of TensorBoard; --resume adds a file (default: none)"},
     {"log-every", OPTION_INT, &asked.log_every, "N",
      "updates between lines of the log and of events (default 1)"},
     {"eval-every", OPTION_INT, &asked.eval_every, "N",
-     "updates between held-out scores; 0: at the end (default: up to 20 in a run, of the end of each game "
-     "where all "
-     "would take more than about a twentieth of its time)"},
+     "updates between held-out scores; 0: at the end (default: 5 to 20 in a run, of large data of the end of "
+     "each game, "
+     "so that they take about a tenth of its time)"},
     {"best", OPTION_TEXT, &asked.best, "SCORE",
      "held-out score of the best weights, kept beside OUT as policy.best.safetensors: lowest nll (default), "
      "loss, or "
@@ -434,7 +434,8 @@ int train_command(int argc, char **argv)
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;
     asked.given = notes_options(&command);
-    status = read_tables(&asked) ? train_run(&asked, count, paths) : 1;
+    status = train_lock(&asked) && read_tables(&asked) ? train_run(&asked, count, paths) : 1;
+    train_unlock();
     replay_table_free(&asked.told.of);
     replay_table_free(&asked.weighed);
     json_decref(asked.given);

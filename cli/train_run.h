@@ -139,6 +139,9 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
 /* Keeps the batch of an update that was just refused, if that was asked for, once a run; says on stderr where it goes wrong
  * (bad_batch.c). */
 void keep_bad_batch(train_state *r, const exphil_error *why);
+/* OUT.lock, while the run lasts (train_lock.c); false: another run has it, or it cannot be made, said on stderr. */
+bool train_lock(const train_options *o);
+void train_unlock(void);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

@@ -60,6 +60,19 @@ expect 0 "such lines are passed over" plot --text cut.jsonl
 # shellcheck disable=SC2086
 expect 0 "did not come to its end" train $fine --updates 2 --out other.st --log cut.jsonl 1.slp
 
+# one run at a time writes OUT
+python3 - "$exphil" <<'END' || complain "two runs may write into one OUT"
+import fcntl, subprocess, sys
+lock = open("held.st.lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+words = [sys.argv[1], "train", "--quiet", "--port", "1", "--blocks", "gru", "--hidden", "8", "--updates", "2", "--out", "held.st", "1.slp"]
+done = subprocess.run(words, capture_output=True, text=True)
+assert done.returncode == 1 and "another run writes it at this moment" in done.stderr, done
+fcntl.flock(lock, fcntl.LOCK_UN)
+assert subprocess.run(words, capture_output=True).returncode == 0
+END
+[ ! -e held.st.lock ] || complain "a run that has ended left its lock"
+
 # controls and marks of direction in a file's words
 printf '{"\\u001b[31mred\\u009b\\u202e": 1}' >bad.json
 expect 2 'bad.json: "?[31mred??" is no option' train --config bad.json --out none/x none.slp
