@@ -259,12 +259,14 @@ static size_t obeyed(const unsigned char *at)
 
 void foreign_text(const char *text, char *to, size_t size)
 {
-    const unsigned char *at = (const unsigned char *)text;
     size_t used = 0;
-    for (size_t bytes; *at && used + 1 < size; at += bytes) {
-        bytes = obeyed(at);
-        to[used++] = bytes ? '?' : (char)*at;
-        if (!bytes) bytes = 1;
+    for (size_t bytes; *text && used + 1 < size; text += bytes) {
+        bytes = obeyed((const unsigned char *)text);
+        to[used++] = *text;
+        if (bytes)
+            to[used - 1] = '?';
+        else
+            bytes = 1;
     }
     to[used] = 0;
 }
