@@ -33,7 +33,6 @@ static bool outputs_spare_other(const train_options *o, const char *option, cons
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
 static bool name_outputs(train_options *o)
 {
-    if (!keep_names(o)) return false;
     const char *const written[][2] = {{"out", o->out},          {"out", o->checkpoint},
                                       {"out", o->best_weights}, {"out", o->scores},
                                       {"log", o->log},          {"keep-bad-batch", o->bad_batch}};
@@ -340,8 +339,9 @@ static const option_entry entries[] = {
      "first: some minutes, for a first policy of new data, " PRESET_FIRST
      "; or standard: until it learns no more, " PRESET_STANDARD "; what is given wins (default: none)"},
     {"resume", OPTION_FLAG, &asked.resume, NULL,
-     "go on from OUT.optimizer; with --updates or --epochs of another number the run is made longer or "
-     "shorter (default: begin anew)"},
+     "go on from OUT.optimizer, with the --log and --tensorboard that the run had, or begin where there is "
+     "none yet; with --updates or --epochs of another number the run is made longer or shorter (default: "
+     "begin anew)"},
     {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
     {"log", OPTION_TEXT, &asked.log, "FILE",
      "one JSON object per line, for exphil plot, as doc/file-format.md says; --resume goes on with it; that "
@@ -432,7 +432,9 @@ int train_command(int argc, char **argv)
     if (!read_choices(&asked) || !check_together(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (!name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
+    if (!keep_names(&asked)) return 1;
+    keep_begins(&asked);
+    if (!train_take_up(&asked) || !name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
     asked.updates_given = asked.updates || asked.epochs;
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;

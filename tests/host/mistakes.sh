@@ -17,7 +17,9 @@ cp a.slp b.slp both
 # the output is looked at before the data
 expect 1 "No such file or directory" train $small --out none/x a.slp
 expect 1 "that is a folder" train $small --out both a.slp
-expect 1 "there is no checkpoint" train $small --resume --out p a.slp
+touch p
+expect 1 "there is no checkpoint p.optimizer beside p: move p away" train $small --resume --out p a.slp
+rm p
 grep -q "frames in" err && complain "the data were read before the output was looked at"
 
 # nor after the run: names that no file can have, and folders that take none
