@@ -410,13 +410,13 @@ int train_command(int argc, char **argv)
             "Ctrl-C, SIGTERM and SIGHUP save a checkpoint and end with status 130, 143 and 129, a second one "
             "at "
             "once;\n--resume goes on to the last bit. With --held-out the best weights are kept too.\n"
-            "At the end it scores: nll is the plain loss, summed over heads and bits; the training objective "
-            "is what\nwas minimised: the mean over a head's bits, with --smoothing, --focal and "
-            "--button-weight.\nIts columns: exact is the whole action right; top 3, right among the three "
-            "likeliest; change, on frames that\nchange the input; majority, always the commonest action; "
-            "copy, "
-            "always the last one again; freq nll, by how often\neach occurs. Alone, past actions are the "
-            "policy's own decisions, as in play.",
+            "At the end it scores: nll is minus the log of the probability that the policy gave to what was "
+            "pressed, nats\na frame, summed over the parts of the controller; the training objective is what "
+            "was minimised: the mean over a\nhead's bits, with --smoothing, --focal and --button-weight. Its "
+            "columns: exact is the whole action right; top 3,\nright among the three likeliest; change, on "
+            "frames that change the input; majority, always the commonest action;\ncopy, always the last one "
+            "again; freq nll, by how often each occurs. Alone, past actions are the policy's own\ndecisions, "
+            "as in play.",
         .entry = entries,
         .given = given};
     int count, status;

@@ -150,8 +150,11 @@ labelled 26000 52000 --linear "25 k,30 k,35 k,40 k,45 k,50 k,55 k,"
 labelled 2e6 7e6 --linear "0,1 M,2 M,3 M,4 M,5 M,6 M,7 M,8 M,"
 labelled 1.001 1.002 --linear "1.0010,1.0012,1.0014,1.0016,1.0018,1.0020,"
 labelled 0.03 12 "" "0.03,0.1,0.3,1,3,10,"
+labelled 0.23 12 "" "0.2,0.5,1,2,5,10,"
+labelled 0.3 2.9 "" "0.2,0.5,1,2,"
+labelled 1.04 1.46 "" "1.0,1.1,1.2,1.3,1.4,"
 labelled 1 1.5 "" "1.0,1.1,1.2,1.3,1.4,1.5,"
-labelled 1e-9 1e9 "" "1e-05,1,100 k,"
+labelled 1e-9 1e9 "" "1e-10,1e-05,1,100 k,"
 
 echo "$checks runs of the program"
 exit $failed
