@@ -66,6 +66,7 @@ static bool find_run(run_list *list, const char *path)
     bool fine = runs_find(list, take);
     free(beside);
     if (!fine) return false;
+    runs_read(list);
     if (list->count == 1) return true;
     fprintf(stderr,
             "exphil: %s: report wants one run: a log, or what stands beside the weights, OUT.run.json\n",
@@ -144,8 +145,12 @@ static bool make(const report_options *o, run_list *list, const char *path)
            (!one->log || log_each(one->log, take_last, lines));
     if (fine) {
         weights = one->record ? weights_facts(one->name) : NULL;
-        parts = (report_parts){
-            .run = one, .weights = weights, .lines = lines, .examined = examined, .eval = o->eval};
+        parts = (report_parts){.run = one,
+                               .by = list->by,
+                               .weights = weights,
+                               .lines = lines,
+                               .examined = examined,
+                               .eval = o->eval};
         fine = write_page(o->html, &parts);
     }
     json_decref(lines);
@@ -157,7 +162,7 @@ static bool make(const report_options *o, run_list *list, const char *path)
 int report_command(int argc, char **argv)
 {
     report_options o = {.html = NULL};
-    run_list list = {.by = "nll"};
+    run_list list = {.by = NULL};
     const option_entry entries[] = {
         {"html", OPTION_TEXT, &o.html, "FILE", "the page to write (no default)"},
         {"eval", OPTION_TEXT, &o.eval, "FILE",

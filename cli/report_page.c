@@ -104,9 +104,12 @@ static json_t *run_facts(const report_parts *parts)
     if (of->planned > 0.0) json_object_set_new(facts, "of_planned", json_integer((json_int_t)of->planned));
     if (of->speed > 0.0) json_object_set_new(facts, "frames_per_second", json_integer((json_int_t)of->speed));
     if (of->scored) {
-        json_object_set_new(facts, "best_held-out_nll", json_real(of->best));
+        char best[64], last[64];
+        (void)snprintf(best, sizeof best, "best_held-out_%s", parts->by);
+        (void)snprintf(last, sizeof last, "last_held-out_%s", parts->by);
+        json_object_set_new(facts, best, json_real(of->best));
         json_object_set_new(facts, "after_update", json_integer((json_int_t)of->best_update));
-        json_object_set_new(facts, "last_held-out_nll", json_real(of->last));
+        json_object_set_new(facts, last, json_real(of->last));
     }
     add_ended(facts, parts);
     if (of->record) add_best_weights(facts, of->name);
