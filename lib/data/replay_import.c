@@ -269,7 +269,10 @@ static exphil_status import_all(importing *in, exphil_error *error)
 {
     in->info.struct_size = sizeof in->info;
     XPH_TRY(exphil_slp_query(in->slp, &in->info, error));
-    XPH_TRY(check_players(in, error));
+    exphil_status status = check_players(in, error);
+    if (status < 0 && !exphil_slp_frame_count(in->slp)) /* whoever plays: it is broken */
+        return xph_fail(error, status, "the replay has no frames");
+    if (status < 0) return status;
     in->result.truncated = in->info.truncated || in->info.stop == EXPHIL_SLP_STOP_END_OF_FILE ||
                            in->info.stop == EXPHIL_SLP_STOP_UNKNOWN_CODE;
     in->frames = exphil_slp_frame_count(in->slp);
