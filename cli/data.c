@@ -1,6 +1,7 @@
 /* Makes a dataset or a model from the files on a command line. */
 #include "commands.h"
 #include "files.h"
+#include "players.h"
 #include "replay_table.h"
 #include "scratch.h"
 #include "tally.h"
@@ -96,8 +97,8 @@ typedef struct loading {
     int64_t cut;      /* replays that end early */
     uint64_t *groups; /* [grouped] of replays that were taken one by one: exphil_episode_info.group */
     int64_t grouped, group_capacity;
-    tally reasons;
-    scratch scratch; /* of replays that are selected from; without a context: there are none yet */
+    tally reasons, players; /* players: where the character that was asked for was not found */
+    scratch scratch;        /* of replays that are selected from; without a context: there are none yet */
     entered *entered;
     size_t entered_count, entered_capacity;
     int64_t corpora;
@@ -218,6 +219,7 @@ static bool refuse_replay(loading *l, const file_item *item, const exphil_error 
 {
     if (item->named || error->status == EXPHIL_E_MEMORY || error->status == EXPHIL_E_CANCELLED)
         return complain(item->name, error) == 0;
+    if (!players_refused(&l->players, error->message)) return no_memory();
     return leave_out(l, item->name, error_reason(error, item->name));
 }
 
@@ -225,8 +227,13 @@ static bool add_replay(loading *l, const file_item *item)
 {
     exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    const select_options *o = &l->options->select;
     if (read_replay(l, item, &result, &error) < 0) return refuse_replay(l, item, &error);
-    return took_replay(l, item, &result);
+    if (result.episodes) return took_replay(l, item, &result);
+    return leave_out(l, item->name,
+                     result.frames_masked  ? "no frame becomes a row"
+                     : o->first || o->last ? "no frames from --first to --last"
+                                           : "the replay has no frames");
 }
 
 /* ---- replays that are selected from ----------------------------------------------------------------------- */
@@ -342,6 +349,9 @@ static bool select_from(loading *l, const char *name, const exphil_games *games,
     if (!o->quiet || recovered) say_taken(name, &taken, recovered);
     l->episodes += taken.episodes;
     *episodes = taken.episodes;
+    if (o->select.character && !taken.taken && taken.refused[EXPHIL_REFUSED_CHARACTER] &&
+        !players_of_games(&l->players, games))
+        return no_memory();
     return true;
 }
 
@@ -558,6 +568,7 @@ static void end_loading(loading *l)
 {
     scratch_end(&l->scratch);
     tally_free(&l->reasons);
+    tally_free(&l->players);
     for (size_t i = 0; i < l->entered_count; i++) free(l->entered[i].name);
     free(l->entered);
     free(l->ends);
@@ -584,7 +595,8 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
         if (!options->select.duplicates) warn_of_copies(&l);
         *dataset = l.dataset;
     } else {
-        if (fine) fprintf(stderr, "exphil: no frames were found in what was given\n");
+        if (fine && !(options->select.character && players_say(&l.players, options->select.character)))
+            fprintf(stderr, "exphil: no frames were found in what was given\n");
         exphil_dataset_destroy(l.dataset);
         fine = false;
     }

@@ -126,15 +126,16 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
                info->neutral_start ? "neutral, as in play" : "recorded ones in training, neutral in play");
     print_told(model);
     print_state(model, info);
-    printf("trained %" PRIu64 " update%s on %" PRIu64 " frames; weights %s\n", info->trained_updates,
-           plural((int64_t)info->trained_updates), info->trained_frames, hash);
-    notes_print(notes);
-    json_decref(notes);
     if (info->weights != info->type)
         printf("matrices in %s%s\n", weights_word(info->weights),
                calibrated ? ", compared" : ", not compared");
     if (calibrated) print_comparison(&calibration, &spec);
     print_tensors(model, info->tensor_count);
+    /* The end of a long list is what is seen. */
+    printf("trained %" PRIu64 " update%s on %" PRIu64 " frames; weights %s\n", info->trained_updates,
+           plural((int64_t)info->trained_updates), info->trained_frames, hash);
+    notes_print(notes);
+    json_decref(notes);
     return 0;
 }
 

@@ -227,7 +227,7 @@ static void print_options(const json_t *train)
 
 static void print_score(const char *what, const json_t *score)
 {
-    printf("%s: loss %.4f, %.1f %% exact", what, real(score, "loss"), 100.0 * real(score, "accuracy"));
+    printf("%s: nll %.4f, %.1f %% exact", what, real(score, "nll"), 100.0 * real(score, "accuracy"));
     if (json_object_get(score, "alone_accuracy"))
         printf(", alone %.1f %%", 100.0 * real(score, "alone_accuracy"));
     printf(", after update %" PRId64 "\n", whole(score, "update"));

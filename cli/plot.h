@@ -58,7 +58,7 @@ bool plot_events(const char *folder, bool force, int count, char **paths);
 
 /* ---- labels of axes (plot_ticks.c) --------------------------------------------------------------------- */
 
-enum { TICKS_MOST = 12, HEIGHTS = 6 };
+enum { TICKS_MOST = 12, HEIGHTS = 6, POWERS = 7 };
 typedef struct ticks {
     int count;
     double at[TICKS_MOST];
@@ -69,6 +69,8 @@ typedef struct ticks {
 void ticks_linear(ticks *t, double low, double high, double least, int most, bool shares);
 /* Widens a range to round numbers of ticks_linear, as labels at both ends. */
 void ticks_enclose(double *low, double *high, int most);
+/* Lowers a logarithmic axis to a label of ticks_logarithmic, so that no point lies below the lowest. */
+void ticks_reach(double *low, double high, int most);
 /* For a logarithmic axis. */
 void ticks_logarithmic(ticks *t, double low, double high, int most);
 /* A number as a label has it. */

@@ -225,6 +225,7 @@ bool plot_fit(picture *p)
     else if (!p->logarithmic && p->y0 > 0.0 && p->y0 < 0.5 * p->y1)
         p->y0 = 0.0;
     if (any && !p->logarithmic) ticks_enclose(&p->y0, &p->y1, HEIGHTS);
+    if (any && p->logarithmic) ticks_reach(&p->y0, p->y1, POWERS);
     return any;
 }
 

@@ -104,7 +104,7 @@ static void draw_axes(const sheet *s)
     ticks t;
     double foot = s->height - s->bottom, middle = (s->width - s->right + s->left) / 2;
     if (p->logarithmic)
-        ticks_logarithmic(&t, p->y0, p->y1, 7);
+        ticks_logarithmic(&t, p->y0, p->y1, POWERS);
     else
         ticks_linear(&t, p->y0, p->y1, 0.0, HEIGHTS + 2, field_is_share(p->field));
     for (int i = 0; i < t.count; i++) {

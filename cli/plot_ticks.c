@@ -90,6 +90,23 @@ void ticks_logarithmic(ticks *t, double low, double high, int most)
         every = every % 5 == 2 ? every / 2 * 5 : every * 2;
 }
 
+void ticks_reach(double *low, double high, int most)
+{
+    double lowest = *low * (1.0 + 1e-9), from = *low;
+    ticks t;
+    for (int tries = 0; tries < 200; tries++) {
+        double below = 0.0;
+        if (tries) from *= 0.8;
+        ticks_logarithmic(&t, from, high, most);
+        for (int i = 0; i < t.count && t.at[i] <= lowest; i++) below = t.at[i];
+        if (below <= 0.0) continue;
+        ticks_logarithmic(&t, below, high, most); /* a shorter axis may have others */
+        if (!t.count || t.at[0] > lowest) continue;
+        *low = below;
+        return;
+    }
+}
+
 void number_text(double number, bool share, char text[24])
 {
     size_t unit = unit_of(fabs(number));

@@ -9,6 +9,7 @@
 /* What the page is made of; what is NULL is left out. */
 typedef struct report_parts {
     const run *run;   /* always */
+    const char *by;   /* the field of its held-out scores */
     json_t *weights;  /* facts of the weights, as an object */
     json_t *lines;    /* the last line of the log of each kind */
     json_t *examined; /* what exphil eval --json printed, of other data; NULL: the log's examination */

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct report_options {
     const char *html, *eval;
@@ -36,16 +37,36 @@ static char *record_of(const char *log)
     return found;
 }
 
+/* The record beside OUT; of STEM.best.safetensors and STEM.1200.safetensors that of OUT, STEM.safetensors or STEM. */
+static void record_beside(const char *path, char record[8192])
+{
+    static const char suffix[] = ".safetensors";
+    (void)snprintf(record, 8192, "%s.run.json", path);
+    if (access(record, F_OK) == 0 || !name_ends(path, suffix)) return;
+    size_t length = strlen(path) - strlen(suffix), word = length;
+    while (word && path[word - 1] != '.' && path[word - 1] != '/') word--;
+    size_t digits = strspn(path + word, "0123456789");
+    bool kept = word > 1 && path[word - 1] == '.' && digits && word + digits == length;
+    if (!kept && !(length >= 5 && strncmp(path + length - 5, ".best", 5) == 0)) return;
+    char other[8192];
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(other, sizeof other, "%.*s%s.run.json", (int)word - 1, path, i ? "" : suffix);
+        if (access(other, F_OK) == 0) break;
+    }
+    if (access(other, F_OK) == 0) (void)snprintf(record, 8192, "%s", other);
+}
+
 /* RUN may be any of what a run leaves: its log, its weights, its record. */
 static bool find_run(run_list *list, const char *path)
 {
     char record[8192];
     char *beside = log_at(path) ? record_of(path) : NULL;
-    (void)snprintf(record, sizeof record, "%s.run.json", path);
+    record_beside(path, record);
     const char *take = beside ? beside : file_kind_of(path) == FILE_WEIGHTS ? record : path;
     bool fine = runs_find(list, take);
     free(beside);
     if (!fine) return false;
+    runs_read(list);
     if (list->count == 1) return true;
     fprintf(stderr,
             "exphil: %s: report wants one run: a log, or what stands beside the weights, OUT.run.json\n",
@@ -124,8 +145,12 @@ static bool make(const report_options *o, run_list *list, const char *path)
            (!one->log || log_each(one->log, take_last, lines));
     if (fine) {
         weights = one->record ? weights_facts(one->name) : NULL;
-        parts = (report_parts){
-            .run = one, .weights = weights, .lines = lines, .examined = examined, .eval = o->eval};
+        parts = (report_parts){.run = one,
+                               .by = list->by,
+                               .weights = weights,
+                               .lines = lines,
+                               .examined = examined,
+                               .eval = o->eval};
         fine = write_page(o->html, &parts);
     }
     json_decref(lines);
@@ -137,7 +162,7 @@ static bool make(const report_options *o, run_list *list, const char *path)
 int report_command(int argc, char **argv)
 {
     report_options o = {.html = NULL};
-    run_list list = {.by = "nll"};
+    run_list list = {.by = NULL};
     const option_entry entries[] = {
         {"html", OPTION_TEXT, &o.html, "FILE", "the page to write (no default)"},
         {"eval", OPTION_TEXT, &o.eval, "FILE",
@@ -154,7 +179,8 @@ int report_command(int argc, char **argv)
             "verdict,\ncurves, scores of all parts of the controller, how often buttons are pressed, "
             "calibration, where the main\nstick goes, scores by character and stage, and the frames that "
             "cost most. What the log has not is left out.\n"
-            "RUN: the log of exphil train --log, or the weights, beside which OUT.run.json lies.",
+            "RUN: the log of exphil train --log, or the weights, the best or earlier ones too, beside which "
+            "OUT.run.json\nlies.",
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;

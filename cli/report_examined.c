@@ -56,7 +56,7 @@ static void write_groups(FILE *f, json_t *examination)
     static const report_column columns[] = {{"frames", REPORT_NUMBER, "frames"},
                                             {"exact_accuracy", REPORT_SHARE, "right"},
                                             {"exact_change_accuracy", REPORT_SHARE, "right on changes"},
-                                            {"nll", REPORT_NUMBER, "plain loss"}};
+                                            {"nll", REPORT_NUMBER, "nll"}};
     fprintf(f, "<div class=\"figures\">\n");
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         json_t *rows = json_object_get(examination, groups[i].name);

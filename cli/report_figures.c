@@ -19,7 +19,7 @@ bool report_curves(FILE *f, const char *log)
     static const struct {
         const char *field, *title;
     } curves[] = {{"loss", "Loss"},
-                  {"nll", "Plain loss"},
+                  {"nll", "nll"},
                   {"exact_accuracy", "Right on all parts"},
                   {"exact_change_accuracy", "Right where the input changes"},
                   {"alone_accuracy", "Right alone"},

@@ -1,11 +1,14 @@
 /* The page itself: what stands where, and how it looks in light and dark. */
 #include "report.h"
 
+#include "commands.h"
+#include "files.h"
 #include "plot.h"
 
 #include <exphil/exphil.h>
 
 #include <string.h>
+#include <unistd.h>
 
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#222;--back:#fff;--faint:#667;--line:#ddd;--bar:#1f6fb4;--w:5.2em}\n"
@@ -31,7 +34,8 @@ static const char style[] =
     "no-repeat;min-width:var(--w)}\n"
     ".verdict{border-left:4px solid var(--bar);padding-left:12px;margin:8px 0}\n"
     "ol{padding-left:1.6em;columns:2 26em;column-gap:40px}li{break-inside:avoid;margin:0 0 10px}\n"
-    "@media(max-width:600px){:root{--w:3.6em}table{font-size:13px}th,td{padding-right:7px}}\n"
+    "@media(max-width:600px){body{padding:10px}:root{--w:3.2em}table{font-size:11.5px}th,td{padding-right:"
+    "5px}}\n"
     "details{margin:8px 0}summary{cursor:pointer}\n"
     "@media(prefers-color-scheme:dark){:root{--ink:#e4e6ea;--back:#15171b;--faint:#9aa2ad;--line:#33373e;"
     "--bar:#5fa8e6}\n"
@@ -67,8 +71,32 @@ static void write_verdict(FILE *f, json_t *verdict)
     fprintf(f, "</p>\n");
 }
 
-static json_t *run_facts(const run *of)
+/* The last line of a log that is whole is the score of the training data. */
+static void add_ended(json_t *facts, const report_parts *parts)
 {
+    const run *of = parts->run;
+    json_int_t patience = json_integer_value(json_object_get(of->options, "patience"));
+    char text[160] = "not yet, or it was stopped; --resume goes on";
+    if (!(of->planned > of->updates) || !of->log) return;
+    if (json_object_get(parts->lines, "train_set") && patience > 0)
+        (void)snprintf(text, sizeof text,
+                       "by --patience %" JSON_INTEGER_FORMAT ": so many scores without a gain", patience);
+    json_object_set_new(facts, "ended", json_string(text));
+}
+
+/* OUT.best.safetensors before the suffix of OUT, as exphil train calls it. */
+static void add_best_weights(json_t *facts, const char *out)
+{
+    static const char suffix[] = ".safetensors";
+    size_t length = strlen(out), cut = name_ends(out, suffix) ? length - strlen(suffix) : length;
+    char path[8192];
+    (void)snprintf(path, sizeof path, "%.*s.best.safetensors", (int)cut, out);
+    if (access(path, F_OK) == 0) json_object_set_new(facts, "best_weights", path_json(path));
+}
+
+static json_t *run_facts(const report_parts *parts)
+{
+    const run *of = parts->run;
     json_t *facts = json_object();
     if (of->started[0])
         json_object_set_new(facts, of->record ? "started" : "log of", json_string(of->started));
@@ -76,10 +104,15 @@ static json_t *run_facts(const run *of)
     if (of->planned > 0.0) json_object_set_new(facts, "of_planned", json_integer((json_int_t)of->planned));
     if (of->speed > 0.0) json_object_set_new(facts, "frames_per_second", json_integer((json_int_t)of->speed));
     if (of->scored) {
-        json_object_set_new(facts, "best_held-out_plain_loss", json_real(of->best));
+        char best[64], last[64];
+        (void)snprintf(best, sizeof best, "best_held-out_%s", parts->by);
+        (void)snprintf(last, sizeof last, "last_held-out_%s", parts->by);
+        json_object_set_new(facts, best, json_real(of->best));
         json_object_set_new(facts, "after_update", json_integer((json_int_t)of->best_update));
-        json_object_set_new(facts, "last_held-out_plain_loss", json_real(of->last));
+        json_object_set_new(facts, last, json_real(of->last));
     }
+    add_ended(facts, parts);
+    if (of->record) add_best_weights(facts, of->name);
     if (of->record) json_object_set(facts, "version", json_object_get(of->record, "version"));
     if (of->record) json_object_set(facts, "data", json_object_get(of->record, "files"));
     return facts;
@@ -87,7 +120,7 @@ static json_t *run_facts(const run *of)
 
 static void write_run(FILE *f, const report_parts *parts)
 {
-    json_t *facts = run_facts(parts->run);
+    json_t *facts = run_facts(parts);
     if (parts->weights) json_object_update(facts, parts->weights);
     report_facts(f, facts);
     json_decref(facts);
@@ -107,9 +140,9 @@ static void write_score_facts(FILE *f, json_t *scores)
     static const char *const names[][2] = {{"update", "after update"},
                                            {"frames", "frames"},
                                            {"change_frames", "on which the input changes"},
-                                           {"nll", "plain loss, nats a frame"},
-                                           {"frequency_nll", "plain loss by frequencies"},
-                                           {"alone_nll", "plain loss alone"},
+                                           {"nll", "nll, nats a frame"},
+                                           {"frequency_nll", "freq nll"},
+                                           {"alone_nll", "nll alone"},
                                            {"loss", "training loss"},
                                            {"beats_baselines", "better than both baselines"}};
     json_t *facts = json_object();
@@ -157,8 +190,8 @@ static void write_scores(FILE *f, const char *title, const char *about, json_t *
                                             {"change_accuracy", REPORT_SHARE, "on changes"},
                                             {"majority_accuracy", REPORT_SHARE, "majority"},
                                             {"copy_accuracy", REPORT_SHARE, "copy"},
-                                            {"nll", REPORT_NUMBER, "plain loss"},
-                                            {"frequency_nll", REPORT_NUMBER, "by frequencies"}};
+                                            {"nll", REPORT_NUMBER, "nll"},
+                                            {"frequency_nll", REPORT_NUMBER, "freq nll"}};
     if (!json_is_number(json_object_get(scores, "frames"))) return;
     json_t *heads = heads_of(scores);
     report_title(f, 2, title, about);
@@ -215,9 +248,12 @@ void report_page(FILE *f, const report_parts *parts)
         report_title(
             f, 2, "Curves",
             "Thin lines are training, dots are held-out scores; dashes are what no skill has: always the "
-            "commonest action (majority), always the last one again (copy). Loss is what training makes "
-            "small; "
-            "plain loss is that of the bare probabilities, summed over all parts of the controller.");
+            "commonest action (majority), always the last one again (copy). nll: minus the log of "
+            "the probability that the policy gave to what was pressed, nats a frame, summed over the parts "
+            "of "
+            "the controller. Loss is what training makes small: the mean over a part's bits, with "
+            "--smoothing, "
+            "--focal and --button-weight.");
         (void)report_curves(f, parts->run->log);
     }
     json_t *all = json_object_get(parts->lines, "held_out_all"),
@@ -227,8 +263,8 @@ void report_page(FILE *f, const report_parts *parts)
     write_scores(f, best ? "The last weights on what was held out" : "Scores on what was held out",
                  "Shares of the frames that are right. Alone: with its own decisions as past, as in play; "
                  "majority and "
-                 "copy as above. On changes: where the recorded input differs from the frame before. By "
-                 "frequencies: of who knows only how often each value occurs.",
+                 "copy as above. On changes: where the recorded input differs from the frame before. Freq "
+                 "nll: of who knows only how often each value occurs.",
                  all ? all : json_object_get(parts->lines, "held_out"));
     write_scores(f, "Scores on the training data", NULL, json_object_get(parts->lines, "train_set"));
     if (parts->eval) write_scores(f, "Scores on other data", "What exphil eval was given.", parts->examined);

@@ -21,12 +21,15 @@ typedef struct run {
 typedef struct run_list {
     run *of;
     size_t count, capacity;
-    const char *by; /* the field of held-out scores that best and last are of */
+    const char *by; /* the field of held-out scores that best and last are of; NULL: runs_read chooses */
 } run_list;
 
-/* Finds the runs in a folder and its folders, or that of one file, and reads them. False: said on stderr why not; what is
- * damaged is said and left out. */
+/* Finds the runs in a folder and its folders, or that of one file. False: said on stderr why not; what is damaged is said and
+ * left out. */
 bool runs_find(run_list *list, const char *path);
+/* Reads the logs of all that were found. Where by is NULL it becomes what every run chose its best weights by, or nll. A run
+ * whose log is damaged is said and left out. */
+void runs_read(run_list *list);
 /* Best first, runs without scores last, then by name. */
 void runs_sort(run_list *list);
 /* The names of options in which the runs differ, as an array; where results go is no difference. */

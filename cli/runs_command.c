@@ -72,14 +72,37 @@ json_t *runs_differences(const run_list *list)
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-enum { CELL = 40, FACTS = 6 };
+enum { CELL = 40, FACTS = 6, LEAST = 10, WIDE = 120 };
 
-/* As a person would type it. */
+/* What follows the last slash, but for one at the end. */
+static const char *last_part(const char *path)
+{
+    size_t length = strlen(path);
+    while (length && path[length - 1] == '/') length--;
+    while (length && path[length - 1] != '/') length--;
+    return path + length;
+}
+
+/* "fox.games", "fox.games +2": the others are counted. */
+static void files_text(const json_t *files, char text[CELL + 1])
+{
+    const char *first = json_string_value(json_array_get(files, 0));
+    size_t others = json_array_size(files);
+    char more[24] = "";
+    if (others > 1) (void)snprintf(more, sizeof more, " +%zu", others - 1);
+    (void)snprintf(text, CELL + 1, "%.*s%s", CELL - (int)strlen(more), first ? last_part(first) : "-", more);
+}
+
+/* As a person would type it; files without their folders. */
 static void option_text(const run *one, const char *name, char text[CELL + 1])
 {
     const json_t *value = json_object_get(one->options, name);
     char *dumped = NULL;
     const char *plain = json_string_value(value);
+    if (json_is_array(value)) {
+        files_text(value, text);
+        return;
+    }
     if (!one->options)
         plain = "?";
     else if (!value || json_is_null(value))
@@ -96,6 +119,8 @@ static void fact_text(const run *one, int column, char text[CELL + 1])
     text[0] = 0;
     if (column == 0)
         (void)snprintf(text, CELL + 1, "%.10s %.5s", one->started, one->started[0] ? one->started + 11 : "");
+    else if (column == 1 && !one->log)
+        (void)snprintf(text, CELL + 1, "?/%.0f", one->planned);
     else if (column == 1 && one->planned > 0.0)
         (void)snprintf(text, CELL + 1, "%.0f/%.0f", one->updates, one->planned);
     else if (column == 1)
@@ -111,23 +136,56 @@ static void fact_text(const run *one, int column, char text[CELL + 1])
     if (!text[0]) (void)snprintf(text, CELL + 1, "-");
 }
 
-/* Row -1 is the heading. */
+/* Row -1 is the heading. Records may be anybody's. */
 static void cell_text(const run_list *list, const json_t *names, long row, size_t column, char text[CELL + 1])
 {
     static const char *const facts[FACTS] = {"started (UTC)", "updates", "frames/s", "best", "at", "last"};
     const char *option = column < FACTS ? NULL : json_string_value(json_array_get(names, column - FACTS));
+    char plain[CELL + 1];
     if (row < 0)
-        (void)snprintf(text, CELL + 1, "%s", option ? option : facts[column]);
+        (void)snprintf(plain, CELL + 1, "%s", option ? option : facts[column]);
     else if (option)
-        option_text(&list->of[row], option, text);
+        option_text(&list->of[row], option, plain);
     else
-        fact_text(&list->of[row], (int)column, text);
+        fact_text(&list->of[row], (int)column, plain);
+    foreign_text(plain, text, CELL + 1);
+}
+
+/* The widest columns of options give way, down to their heading. */
+static void narrow(const run_list *list, const json_t *names, size_t *widths, size_t columns)
+{
+    size_t total = strlen("run");
+    for (size_t i = 0; i < list->count; i++)
+        if (strlen(list->of[i].name) > total) total = strlen(list->of[i].name);
+    for (size_t column = 0; column < columns; column++) total += widths[column] + 2;
+    for (; total > WIDE; total--) {
+        size_t widest = 0;
+        for (size_t column = FACTS; column < columns; column++) {
+            size_t heading = strlen(json_string_value(json_array_get(names, column - FACTS)));
+            bool may = widths[column] > (heading > LEAST ? heading : LEAST);
+            if (may && (!widest || widths[column] > widths[widest])) widest = column;
+        }
+        if (!widest) return;
+        widths[widest]--;
+    }
+}
+
+/* Of a path the end says most. */
+static void print_cell(const char *text, size_t width)
+{
+    size_t length = strlen(text);
+    if (length <= width)
+        printf("%*s  ", (int)width, text);
+    else if (strchr(text, '/'))
+        printf("...%s  ", text + length - (width - 3));
+    else
+        printf("%.*s...  ", (int)width - 3, text);
 }
 
 /* Columns as wide as what stands in them; the name is the last, as it may be long. */
 static bool print_table(const run_list *list, const json_t *names)
 {
-    char text[CELL + 1];
+    char text[CELL + 1], name[4096];
     size_t columns = FACTS + json_array_size(names), *widths = calloc(columns, sizeof *widths);
     if (!widths) {
         fprintf(stderr, "exphil: no memory for a table of %zu columns\n", columns);
@@ -138,13 +196,15 @@ static bool print_table(const run_list *list, const json_t *names)
             cell_text(list, names, row, column, text);
             if (strlen(text) > widths[column]) widths[column] = strlen(text);
         }
+    narrow(list, names, widths, columns);
     printf("best and last: held-out %s\n", list->by);
     for (long row = -1; row < (long)list->count; row++) {
         for (size_t column = 0; column < columns; column++) {
             cell_text(list, names, row, column, text);
-            printf("%*s  ", (int)widths[column], text);
+            print_cell(text, widths[column]);
         }
-        printf("%s\n", row < 0 ? "run" : list->of[row].name);
+        foreign_text(row < 0 ? "run" : list->of[row].name, name, sizeof name);
+        printf("%s\n", name);
     }
     free(widths);
     return true;
@@ -185,12 +245,13 @@ static int print_runs(const run_list *list, json_t *names)
 
 int runs_command(int argc, char **argv)
 {
-    run_list list = {.by = "nll"};
+    run_list list = {.by = NULL};
     bool json = false;
     const option_entry entries[] = {
         {"by", OPTION_TEXT, &list.by, "NAME",
-         "order by this field of the held-out scores: nll (default), loss, exact_accuracy, alone_accuracy, "
-         "..."},
+         "order by this field of the held-out scores: nll, loss, exact_accuracy, alone_accuracy, ... "
+         "(default: "
+         "what all runs chose their best weights by, --best, else nll)"},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: a table)"},
         {NULL, 0, NULL, NULL, NULL},
     };
@@ -221,6 +282,7 @@ int runs_command(int argc, char **argv)
         status = 1;
     }
     if (status == 0) {
+        runs_read(&list);
         runs_sort(&list);
         json_t *names = runs_differences(&list);
         if (json)

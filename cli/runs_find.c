@@ -137,10 +137,12 @@ static void free_run(run *one)
     json_decref(one->options);
 }
 
-static bool leave_out(run_list *list, const char *path, const char *why)
+static bool leave_out(run_list *list, size_t at, const char *path, const char *why)
 {
     fprintf(stderr, "exphil: %s: %s; it is left out\n", path, why);
-    free_run(&list->of[--list->count]);
+    free_run(&list->of[at]);
+    list->count--;
+    memmove(&list->of[at], &list->of[at + 1], (list->count - at) * sizeof *list->of);
     return true;
 }
 
@@ -160,7 +162,9 @@ static bool add_record(run_list *list, const char *path)
     if (!one) return false;
     one->record = json_load_file(path, 0, &error);
     one->options = options_of(one->record);
-    if (!one->options) return leave_out(list, path, one->record ? "this is no record of a run" : error.text);
+    if (!one->options)
+        return leave_out(list, list->count - 1, path,
+                         one->record ? "this is no record of a run" : error.text);
     one->name = strndup(path, strlen(path) - strlen(RECORD));
     if (!one->name) return false;
     const char *started = json_string_value(json_object_get(one->record, "started")),
@@ -168,9 +172,8 @@ static bool add_record(run_list *list, const char *path)
     (void)snprintf(one->started, sizeof one->started, "%.23s", started ? started : "");
     one->planned = json_number_value(json_object_get(one->options, "updates"));
     one->log = log ? log_of(path, log) : NULL;
-    if (!one->log) return true;
-    take_log(one->log);
-    return read_log(one, list->by) || leave_out(list, one->log, "that is damaged");
+    if (one->log) take_log(one->log);
+    return true;
 }
 
 static bool add_log(run_list *list, const char *path)
@@ -182,7 +185,7 @@ static bool add_log(run_list *list, const char *path)
     one->log = strdup(path);
     if (!one->name || !one->log) return false;
     if (stat(path, &facts) == 0) day_of(facts.st_mtime, one->started);
-    return read_log(one, list->by) || leave_out(list, path, "that is damaged");
+    return true;
 }
 
 bool runs_find(run_list *list, const char *path)
@@ -199,6 +202,39 @@ bool runs_find(run_list *list, const char *path)
                 walked || seen.full ? "no memory for what lies there" : strerror(why));
     forget();
     return fine;
+}
+
+/* ---- their scores -------------------------------------------------------------------------------------- */
+
+/* The field of --best in a log. */
+static const char *field_of(const run *one)
+{
+    static const char *const fields[][2] = {{"nll", "nll"},
+                                            {"loss", "loss"},
+                                            {"exact", "exact_accuracy"},
+                                            {"change", "exact_change_accuracy"},
+                                            {"alone", "alone_nll"}};
+    const char *best = json_string_value(json_object_get(one->options, "best"));
+    for (size_t i = 0; best && i < sizeof fields / sizeof fields[0]; i++)
+        if (strcmp(best, fields[i][0]) == 0) return fields[i][1];
+    return fields[0][1];
+}
+
+void runs_read(run_list *list)
+{
+    const char *by = list->count ? field_of(&list->of[0]) : "nll";
+    for (size_t i = 1; i < list->count; i++)
+        if (strcmp(field_of(&list->of[i]), by) != 0) by = "nll";
+    if (!list->by) list->by = by;
+    for (size_t i = 0; i < list->count;) {
+        run *one = &list->of[i];
+        char *log = one->log && !read_log(one, list->by) ? strdup(one->log) : NULL;
+        if (log)
+            (void)leave_out(list, i, log, "that is damaged");
+        else
+            i++;
+        free(log);
+    }
 }
 
 void runs_free(run_list *list)

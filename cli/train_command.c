@@ -34,7 +34,6 @@ static bool outputs_spare_other(const train_options *o, const char *option, cons
 /* The files that are written are no inputs, and are not each other; data are compared when they are loaded. */
 static bool name_outputs(train_options *o)
 {
-    if (!keep_names(o)) return false;
     const char *const written[][2] = {{"out", o->out},          {"out", o->checkpoint},
                                       {"out", o->best_weights}, {"out", o->scores},
                                       {"log", o->log},          {"keep-bad-batch", o->bad_batch}};
@@ -334,8 +333,9 @@ static const option_entry entries[] = {
      "first: some minutes, for a first policy of new data, " PRESET_FIRST
      "; or standard: until it learns no more, " PRESET_STANDARD "; what is given wins (default: none)"},
     {"resume", OPTION_FLAG, &asked.resume, NULL,
-     "go on from OUT.optimizer; with --updates or --epochs of another number the run is made longer or "
-     "shorter (default: begin anew)"},
+     "go on from OUT.optimizer, with the --log and --tensorboard that the run had, or begin where there is "
+     "none yet; with --updates or --epochs of another number the run is made longer or shorter (default: "
+     "begin anew)"},
     {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
     {"log", OPTION_TEXT, &asked.log, "FILE",
      "one JSON object per line, for exphil plot, as doc/file-format.md says; --resume goes on with it; that "
@@ -404,13 +404,13 @@ int train_command(int argc, char **argv)
             "Ctrl-C, SIGTERM and SIGHUP save a checkpoint and end with status 130, 143 and 129, a second one "
             "at "
             "once;\n--resume goes on to the last bit. With --held-out the best weights are kept too.\n"
-            "At the end it scores: nll is the plain loss, summed over heads and bits; the training objective "
-            "is what\nwas minimised: the mean over a head's bits, with --smoothing, --focal and "
-            "--button-weight.\nIts columns: exact is the whole action right; top 3, right among the three "
-            "likeliest; change, on frames that\nchange the input; majority, always the commonest action; "
-            "copy, "
-            "always the last one again; freq nll, by how often\neach occurs. Alone, past actions are the "
-            "policy's own decisions, as in play.",
+            "At the end it scores: nll is minus the log of the probability that the policy gave to what was "
+            "pressed, nats\na frame, summed over the parts of the controller; the training objective is what "
+            "was minimised: the mean over a\nhead's bits, with --smoothing, --focal and --button-weight. Its "
+            "columns: exact is the whole action right; top 3,\nright among the three likeliest; change, on "
+            "frames that change the input; majority, always the commonest action;\ncopy, always the last one "
+            "again; freq nll, by how often each occurs. Alone, past actions are the policy's own\ndecisions, "
+            "as in play.",
         .entry = entries,
         .given = given};
     int count, status;
@@ -426,9 +426,11 @@ int train_command(int argc, char **argv)
     if (!read_choices(&asked) || !check_together(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (!name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
+    if (!keep_names(&asked)) return 1;
+    keep_begins(&asked);
+    if (!train_take_up(&asked) || !name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
     /* The command that began a run goes on with it: its weights say what those of --init said. */
-    if (asked.resume && asked.init && access(asked.out, F_OK) == 0) asked.init = asked.out;
+    if (asked.resume && asked.init) asked.init = asked.out;
     if (asked.resume) asked.force = false;
     asked.updates_given = asked.updates || asked.epochs;
     asked.data.quiet = asked.quiet;

@@ -79,6 +79,14 @@ static bool there(const char *path)
     return stat(path, &facts) == 0;
 }
 
+void keep_begins(train_options *o)
+{
+    o->began = o->resume && !there(o->out) && !there(o->checkpoint) && !there(o->best_weights);
+    if (!o->began) return;
+    o->resume = false;
+    fprintf(stderr, "exphil: --resume: there is no checkpoint yet; it begins from the start\n");
+}
+
 /* A log is the only trace of a run that left no weights. */
 static bool log_may_begin(const train_options *o)
 {
@@ -89,7 +97,7 @@ static bool log_may_begin(const train_options *o)
 static bool bad_batch_may_begin(const train_options *o)
 {
     return !o->bad_batch ||
-           output_free("keep-bad-batch", o->bad_batch, OUTPUT_IN_PLACE, o->force || o->resume);
+           output_free("keep-bad-batch", o->bad_batch, OUTPUT_IN_PLACE, o->force || o->resume || o->began);
 }
 
 bool keep_may_begin(const train_options *o)
@@ -102,12 +110,16 @@ bool keep_may_begin(const train_options *o)
         if (exists && !found && written[i] != o->scores && written[i] != o->record) found = written[i];
     }
     if (o->resume && !there(o->checkpoint))
-        fprintf(stderr, "exphil: --resume: there is no checkpoint %s\n", o->checkpoint);
+        fprintf(
+            stderr,
+            "exphil: --resume: there is no checkpoint %s beside %s: move %s away to begin from the start, "
+            "or --init %s --out OTHER starts a new run from its weights\n",
+            o->checkpoint, found ? found : o->out, found ? found : o->out, found ? found : o->out);
     else if (found && !o->resume && !o->force)
         fprintf(stderr,
                 "exphil: %s is there already: --resume goes on from its checkpoint, --force replaces it\n",
                 found);
-    else if (!o->tensorboard || events_free(o->tensorboard, o->force || o->resume))
+    else if (!o->tensorboard || events_free(o->tensorboard, o->force || o->resume || o->began))
         return log_may_begin(o) && bad_batch_may_begin(o) &&
                (o->resume || keep_numbers_free(o, &(train_scores){.at = NULL}));
     return false;

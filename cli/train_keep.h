@@ -20,6 +20,9 @@ bool keep_names(struct train_options *o);
 void keep_numbered(const struct train_options *o, int64_t update, char path[TRAIN_PATH]);
 /* With --keep: no file with such a name is there but those of this run (said which); with --force none that is read. */
 bool keep_numbers_free(const struct train_options *o, const train_scores *own);
+/* --resume where no run has left weights or a checkpoint begins from the start, which is said: a loop that always gives it
+ * needs no first time. */
+void keep_begins(struct train_options *o);
 /* What earlier runs left is continued or replaced only on request: may this run begin? */
 bool keep_may_begin(const struct train_options *o);
 

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 enum { WORDS = 4 };
 
@@ -139,6 +141,18 @@ static void say_end(const train_state *r, int64_t before, double rate)
         fprintf(stderr, ": its cosine schedule ends there now, and the next rate is %.3g\n", rate);
     else
         fprintf(stderr, "; its schedule, %s, does not depend on that\n", o->schedule);
+}
+
+void train_say_resumed(const train_state *r)
+{
+    const train_options *o = r->options;
+    struct stat facts;
+    struct tm date;
+    char when[32] = "";
+    if (o->quiet || o->json) return;
+    if (stat(o->checkpoint, &facts) == 0 && localtime_r(&facts.st_mtime, &date))
+        (void)strftime(when, sizeof when, " of %Y-%m-%d %H:%M", &date);
+    fprintf(stderr, "goes on from update %" PRId64 ", a checkpoint%s\n", r->done, when);
 }
 
 static bool check_end(const train_state *r)

@@ -10,7 +10,7 @@ static bool open_events(train_state *r)
 {
     if (!r->options->tensorboard) return true;
     r->events = events_open(r->options->tensorboard, r->options->force);
-    if (r->events && r->done) events_resume(r->events, r->done);
+    if (r->events && (r->done || r->options->began)) events_resume(r->events, r->done);
     return r->events != NULL;
 }
 
@@ -189,10 +189,11 @@ static void close_run(train_state *r)
 }
 
 /* A run that has come to its end is only scored. */
-static bool begin(train_state *r)
+static bool begin(train_state *r, int count, char **paths)
 {
     bool over = r->options->resume && (r->done >= r->updates || watch_over(r));
-    if (!log_open(r, over)) return false;
+    if (!train_record(r, count, paths, over) || !log_open(r, over)) return false;
+    if (r->options->resume && !over) train_say_resumed(r);
     if (over)
         fprintf(stderr,
                 "exphil: the run has ended: %" PRId64 " of %" PRId64 " updates are made%s; %s goes on\n",
@@ -209,8 +210,7 @@ int train_run(train_options *options, int count, char **paths)
                      .scores.metric = (score_metric)options->chosen.best};
     options->data.cancel = stop_cancel;
     stop_catch();
-    bool ready = train_make(&r, count, paths) && train_record(&r, count, paths) && watch_plan(&r) &&
-                 begin(&r) && open_events(&r),
+    bool ready = train_make(&r, count, paths) && watch_plan(&r) && begin(&r, count, paths) && open_events(&r),
          early = !ready && stop_asked(), trained = ready && loop(&r);
     if (early)
         fprintf(stderr, "\nexphil: stopped by %s before the first update; nothing was written\n",

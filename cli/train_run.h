@@ -39,6 +39,7 @@ typedef struct train_options {
     const char *config, *preset, *tensorboard;
     const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
+    bool began; /* --resume was asked for, and there was nothing to go on from: resume is false */
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];
@@ -123,8 +124,13 @@ bool train_weighs(const train_options *options);
 bool train_resume(train_state *r);
 /* Bytes that the context's objects take now, on host and device. */
 uint64_t train_memory(const train_state *r);
-/* Writes OUT.run.json; says why not and returns false. */
-bool train_record(const train_state *r, int count, char **paths);
+/* Writes OUT.run.json; says why not and returns false. A run that has ended and is only scored again keeps the one that it
+ * has. */
+bool train_record(const train_state *r, int count, char **paths, bool over);
+/* With --resume: --log and --tensorboard that are not given are those of the record, if it names any (said). */
+bool train_take_up(train_options *o);
+/* Says from which checkpoint the run goes on. */
+void train_say_resumed(const train_state *r);
 /* Notes of the weights (train_notes.c): begin, once data and trainer are there and the checkpoint is read; what is known now
  * goes into what is written from now on; and with the last scores into the weights that are there. Say on stderr what
  * failed. */

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Shares of what could be learnt: how much lower the plain loss is than that by frequencies alone. */
+/* Shares of what could be learnt: how much lower the nll is than that by frequencies alone. */
 static double skill(double nll, double frequency)
 {
     return frequency > 0.0 ? 1.0 - nll / frequency : 0.0;
@@ -117,8 +117,8 @@ static bool overfits(const verdict_case *c, verdict *v)
     return true;
 }
 
-/* Measured: held-out scores that still fall would gain 30 % and more of what frequencies leave open, in good runs 3 %; where they do not, or
- * none are held out, a training loss that still falls, no lower than on data that it has not seen. */
+/* Measured: held-out scores that still fall would gain 30 % and more of what frequencies leave open, in good runs 3 %; where
+ * they do not, or none are held out, a training loss that still falls, no lower than on data that it has not seen. */
 static bool too_short(const verdict_case *c, verdict *v)
 {
     double known = skill(c->train_nll, c->frequency);
@@ -260,7 +260,7 @@ void verdict_print_scored(const verdict_facts *facts)
     if (v.word != VERDICT_GOOD)
         verdict_print(&v);
     else if (c.nll >= c.frequency)
-        printf("\nOn these frames it knows less than how frequent actions are: plain loss %.4g, by "
+        printf("\nOn these frames it knows less than how frequent actions are: nll %.4g, by "
                "frequencies %.4g.\n",
                c.nll, c.frequency);
 }

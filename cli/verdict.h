@@ -39,8 +39,7 @@ typedef struct verdict_case {
     double fell,
         to_come;       /* of the nll: in the last quarter; what it would still fall, going on as it slows */
     double train_loss; /* of all training data, at the end */
-    double train_nll, nll,
-        frequency; /* plain loss of training data, of what was scored, and there by frequencies */
+    double train_nll, nll, frequency; /* nll of training data, of what was scored, and there by frequencies */
     double forced, alone, majority, copy; /* exact */
     double alone_nll;
     int64_t slots, delay;              /* past actions that are inputs; frames */

@@ -98,6 +98,14 @@ static int32_t opponent_of(const importing *in, int32_t port)
     return in->config.opponent_port ? in->config.opponent_port : xph_melee_opponent(&in->info, port);
 }
 
+/* Players, and no frame: whoever was to play, it is broken. */
+static bool is_broken(const importing *in)
+{
+    bool any = false;
+    for (int32_t i = 1; i <= PORTS; i++) any = any || port_of(in, i)->type < TYPE_EMPTY;
+    return any && !exphil_slp_frame_count(in->slp);
+}
+
 static exphil_status check_players(const importing *in, exphil_error *error)
 {
     char who[120], where[40] = "";
@@ -108,6 +116,7 @@ static exphil_status check_players(const importing *in, exphil_error *error)
     for (int32_t i = 1; i <= PORTS; i++) {
         if (fits(in, i) && i != other) return EXPHIL_OK;
     }
+    if (is_broken(in)) return xph_fail(error, EXPHIL_E_INVALID, "the replay has no frames");
     if (in->config.port)
         snprintf(where, sizeof where, " on port %d", (int)in->config.port);
     else if (other)

@@ -105,16 +105,15 @@ def end_at(folder, number, moment, *options):
 
 
 def one_end(kind, index):
-    """Ended up to three times, then left to its end: as if it had never been ended."""
+    """Ended up to three times, then left to its end: as if it had never been ended. --resume is given from the first start."""
     rng = random.Random(f"{kind} {index}")
     number = getattr(signal, kind)
     folder = new_folder(f"{kind}-{index}")
     name = f"{kind} {index}"
     before = 0
     for _ in range(rng.choice([1, 1, 1, 2])):
-        resumed = ["--resume"] if (folder / "p.safetensors.optimizer").exists() else []
         moment = rng.randrange(before, UPDATES + 10)
-        status, err = end_at(folder, number, moment, *resumed)
+        status, err = end_at(folder, number, moment, "--resume")
         expected = (-number,) if kind == "SIGKILL" else (128 + number, -number)
         check(status in (0, *expected), f"{name}: ended with {status}: {err}")
         if status == 128 + number:
@@ -124,8 +123,7 @@ def one_end(kind, index):
             left = [line["update"] for line in lines(folder) if line["kind"] == "train"]
             check(left == list(range(1, stood + 1)), f"{name}: stopped after {stood}, the log has {left}")
         before = max(0, min(whole_lines(folder), UPDATES) - 3)
-    resumed = ["--resume"] if (folder / "p.safetensors.optimizer").exists() else []
-    status, _, err = run(folder, *PLAN, *resumed)
+    status, _, err = run(folder, *PLAN, "--resume")
     check(status == 0, f"{name}: going on ended with {status}: {err}")
     check(files(folder) == wanted, f"{name}: the end is another than that of a run that was never ended")
     check(log_of(folder) == wanted_log, f"{name}: the log is another than that of a run that was never ended")
@@ -213,6 +211,78 @@ def logs():
     (folder / "log").write_text("")
     train(folder, "--updates", "3")
     check(not (folder / "log.3").exists(), "an empty log is moved away")
+
+
+# ---- --resume -------------------------------------------------------------------------------------------------------------
+
+def as_typed(folder, *options):
+    """Not quiet, and without a log that is not asked for."""
+    process = subprocess.run([EXPHIL, "train", *[option for option in SMALL if option != "--quiet"], "--out", "p.safetensors",
+                              *options, "../a.slp"], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return process.returncode, process.stderr.decode()
+
+
+def nothing_to_go_on_from():
+    """A start that died before its first checkpoint: --resume begins, with what that one had."""
+    says = "--resume: there is no checkpoint yet; it begins from the start"
+    folder = new_folder("begins")
+    train(folder, *PLAN, "--resume", says=says)
+    check(files(folder) == wanted and log_of(folder) == wanted_log, "--resume without a checkpoint makes another run")
+    record = json.loads((folder / "p.safetensors.run.json").read_text())
+    died = (folder / "log").read_bytes().splitlines(keepends=True)[:2]
+    for path in folder.glob("p.*"):
+        if path.name != "p.safetensors.run.json":
+            path.unlink()
+    (folder / "log").write_bytes(b"".join(died))
+    status, err = as_typed(folder, *PLAN, "--resume")
+    check(status == 0 and says in err and "--log log, as before" in err and "it is log.1 now" in err, f"it died early: {err}")
+    check(files(folder) == wanted and log_of(folder) == wanted_log, "a start behind one that died makes another run")
+    check(json.loads((folder / "p.safetensors.run.json").read_text())["log"] == record["log"], "its log is not in the record")
+    # a run whose weights were moved away has nothing to do with this one
+    for path in folder.glob("p.*"):
+        if path.name != "p.safetensors.run.json":
+            path.unlink()
+    finished = (folder / "log").read_bytes()
+    status, err = as_typed(folder, *PLAN, "--resume")
+    check(status == 0 and says in err and "as before" not in err, f"a new run: {err}")
+    check((folder / "log").read_bytes() == finished, "the log of a run that was moved away was touched")
+    # half of what is needed is neither
+    (folder / "p.safetensors.optimizer").unlink()
+    train(folder, *PLAN, "--resume", status=1, says="there is no checkpoint p.safetensors.optimizer beside p.safetensors: move")
+    (folder / "p.safetensors").unlink()
+    train(folder, *PLAN, "--resume", status=1, says="there is no checkpoint p.safetensors.optimizer beside p.best.safetensors")
+
+
+def as_before():
+    """The log and the events of the run go on without being asked for; a run that has ended keeps its record."""
+    folder = new_folder("as-before")
+    record = folder / "p.safetensors.run.json"
+    status, err = as_typed(folder, "--updates", "10", "--log", "log", "--tensorboard", "events")
+    check(status == 0 and "as before" not in err and "goes on from" not in err, f"a first start: {err}")
+    kept = record.read_bytes()
+    status, err = as_typed(folder, "--updates", "10", "--resume", "--threads", "2")
+    check(status == 0 and "the run has ended" in err and "goes on from" not in err, f"a run that has ended: {err}")
+    check(record.read_bytes() == kept, "a run that has ended lost its record")
+    before = (folder / "p.safetensors.optimizer").stat().st_mtime
+    status, err = as_typed(folder, "--updates", "20", "--resume")
+    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(before))
+    for says in ("--log log, as before", "--tensorboard events, as before", f"goes on from update 10, a checkpoint of {made}"):
+        check(status == 0 and says in err, f"going on does not say {says!r}: {err}")
+    updates = [line["update"] for line in lines(folder) if line["kind"] == "train"]
+    check(updates == list(range(1, 21)), f"the log of a run that went on without --log has {updates}")
+    asked = json.loads(record.read_text())
+    check(asked["log"] == "log" and asked["tensorboard"] == "events" and asked["updates"] == 20, f"the record: {asked}")
+    check(len(list((folder / "events").iterdir())) == 3, "the events did not go on")
+    # of a copy it is that of the copy; what is given wins, and is not said
+    copy = work / "as-before-copy"
+    shutil.copytree(folder, copy)
+    kept = (folder / "log").read_bytes()
+    process = subprocess.run([EXPHIL, "train", *SMALL, "--out", copy / "p.safetensors", "--updates", "24", "--resume", "../a.slp"],
+                             cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    check(process.returncode == 0 and (folder / "log").read_bytes() == kept, "a copy writes on in the log of its original")
+    check([line["update"] for line in lines(copy) if line["kind"] == "train"] == list(range(1, 25)), "the copy's log stands still")
+    status, err = as_typed(folder, "--updates", "22", "--resume", "--log", "other")
+    check(status == 0 and "--log other, as before" not in err and (folder / "log").read_bytes() == kept, f"another log: {err}")
 
 
 # ---- longer runs ----------------------------------------------------------------------------------------------------------
@@ -356,6 +426,8 @@ with tempfile.TemporaryDirectory() as made:
     by_the_clock()
     nohup()
     logs()
+    nothing_to_go_on_from()
+    as_before()
     longer()
     best_weights()
     seldom_or_often()

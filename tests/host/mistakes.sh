@@ -17,7 +17,9 @@ cp a.slp b.slp both
 # the output is looked at before the data
 expect 1 "No such file or directory" train $small --out none/x a.slp
 expect 1 "that is a folder" train $small --out both a.slp
-expect 1 "there is no checkpoint" train $small --resume --out p a.slp
+touch p
+expect 1 "there is no checkpoint p.optimizer beside p: move p away" train $small --resume --out p a.slp
+rm p
 grep -q "frames in" err && complain "the data were read before the output was looked at"
 
 # nor after the run: names that no file can have, and folders that take none
@@ -406,6 +408,19 @@ expect 1 "3 files: 2 games, 0:10 on the clock, 846 frames" slp info mixed
 expect 1 '"readable":false' slp info mixed --json
 expect 1 "no .slp and no .games in empty" train --out v empty
 expect 1 "no human player plays marth; P1 fox human" train --character marth --out v a.slp
+# who is there is said, of replays and of a corpus of them; somebody on another port is no reason to say that nobody is
+expect 1 "nobody plays pichu in what was given; people play fox (4)" train --character pichu --out v both
+expect 1 "nobody plays pichu in what was given; people play fox (4)" train --character pichu --complete --out v both
+expect 1 "no frames were found" train --character fox --port 3 --out v both
+grep -q "nobody plays" err && complain "nobody is said to play fox: $(cat err)"
+# a file without frames is broken, whoever was to play
+mkdir cut
+cp a.slp cut
+head -c $((0x26 + 1 + 0x2f8)) a.slp >cut/none.slp # up to the end of the game start event
+for who in "0 --port 1" "0 --character fox" "1 --character marth"; do
+  expect ${who%% *} "left out: the replay has no frames (cut/none.slp)" train ${who#* } --blocks gru --hidden 8 --updates 1 --quiet \
+    --force --out from_cut cut
+done
 expect 2 "unknown option -out: options begin with two dashes" drill -out x
 expect 2 "captain_falcon" train --character foxx --out v a.slp
 expect 1 "--split time holds out its end" train --held-out 0.2 --port 1 --out v a.slp

@@ -75,7 +75,7 @@ expect 0 "imitates falco (1350 frames, 1 side, port 1)" info "$policy"
 expect 0 "learnt from 1350 frames of 1 game as melee2/exphil81, data " info "$policy"
 expect 0 "held out: 450 frames of 1 game" info "$policy"
 expect 0 "--rate 0.002" info "$policy"
-expect 0 "held-out score: loss" info "$policy"
+expect 0 "held-out score: nll" info "$policy"
 [ "$(grep -cE '^(imitates|learnt|options|held-out score|the best was|verdict)' out)" -le 7 ] || complain "more than a few lines: $(cat out)"
 
 # the log has the same scores

@@ -48,8 +48,9 @@ expect 0 "6 updates" train --quiet --port 1 --blocks gru --hidden 8 --time 30 --
   --rate 0.01 --log run/log.jsonl --out run/policy a.slp
 expect 0 page.html report --html page.html run/log.jsonl
 page page.html
-has run/policy "updates 6" "of planned 6" "data a.slp" "blocks gru" "parameters 82594"
-has Curves "Loss, nats" "Plain loss" "Right on all parts" "Right where the input changes" "Size of the gradient" "Learning rate" \
+grep -qE '^run/policy:.* ended ' told && complain "a run that came to its end ended early"
+has run/policy "updates 6" "of planned 6" "best weights run/policy.best.safetensors" "data a.slp" "blocks gru" "parameters 82594"
+has Curves "Loss, nats" "nll, nats" "Right on all parts" "Right where the input changes" "Size of the gradient" "Learning rate" \
   "Frames a second" majority copy "held out"
 has "Scores on what was held out" "main x" "all parts right" "better than both baselines"
 has "Scores on the training data" buttons
@@ -61,13 +62,14 @@ import json
 line = [line for line in map(json.loads, open("run/log.jsonl")) if line["kind"] == "held_out"][-1]
 held = next(text for text in open("told") if text.startswith("Scores on what was held out:"))
 exact = [line[name] for name in ("exact_accuracy", "alone_accuracy", "exact_majority", "exact_copy")]
-assert f"plain loss, nats a frame {line['nll']:.4g} " in held, held
+assert f"nll, nats a frame {line['nll']:.4g} " in held, held
 assert "all parts right " + " ".join(f"{100 * share:.1f} %" for share in exact) in held, held
 assert f"main y {100 * line['heads']['main_y']['accuracy']:.1f} %" in held, held
 END
 
 # by any of what a run leaves; a log alone; what there is not is left out
-for run in run/policy run/policy.run.json; do
+cp run/policy run/policy.4.safetensors
+for run in run/policy run/policy.run.json run/policy.best.safetensors run/policy.4.safetensors; do
   expect 0 other.html report --html other.html $run
   cmp -s page.html other.html || complain "the page of $run is another"
 done
@@ -76,6 +78,22 @@ expect 0 alone.html report --html alone.html alone.jsonl
 page alone.html
 has alone.jsonl "updates 6"
 lacks Options run/policy
+# why a run ended before its planned updates; names with a suffix
+mkdir early
+expect 0 "by --patience" train --quiet --port 1 --blocks gru --hidden 8 --time 30 --updates 200 --held-out 0.3 --split time \
+  --eval-every 1 --patience 1 --rate 1 --schedule constant --alone 0 --log early/p.jsonl --out early/p.safetensors a.slp
+for weights in p p.best; do
+  expect 0 early.html report --html early.html early/$weights.safetensors
+  page early.html
+  has early/p.safetensors "ended by --patience 1: so many scores without a gain" "best weights early/p.best.safetensors"
+done
+grep -v train_set early/p.jsonl >cut.jsonl
+mv cut.jsonl early/p.jsonl
+expect 0 early.html report --html early.html early/p.safetensors
+page early.html
+has early/p.safetensors "ended not yet, or it was stopped"
+cp early/p.safetensors early/q.best.safetensors
+expect 1 "q.best.safetensors.run.json: No such file" report --html early.html early/q.best.safetensors
 echo '{"kind":"train","update":1,"loss":1}' >short.jsonl
 expect 0 short.html report --html short.html short.jsonl
 page short.html

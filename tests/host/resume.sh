@@ -76,5 +76,18 @@ END
 # controls and marks of direction in a file's words
 printf '{"\\u001b[31mred\\u009b\\u202e": 1}' >bad.json
 expect 2 'bad.json: "?[31mred??" is no option' train --config bad.json --out none/x none.slp
+mkdir foreign
+python3 - <<'END'
+import json
+record = json.load(open("whole.st.run.json"))
+json.dump(record, open("foreign/b.run.json", "w"))
+record["files"], record["blocks"] = ["\x1b[31mred\x9b"], "\u202egru"
+json.dump(record, open("foreign/a.run.json", "w"))
+END
+expect 0 "?[31mred?" runs foreign
+python3 - <<'END' || complain "a record moves the cursor: $(cat out)"
+text = open("out", encoding="utf-8").read()
+assert not set(text) & set("\x1b\x9b\u202e"), ascii(text)
+END
 echo "$checks checks"
 exit $failed

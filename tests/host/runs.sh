@@ -77,6 +77,39 @@ sed -i 's/one\.jsonl/torn.jsonl/' all/torn.run.json
 { cat all/one.jsonl; echo nonsense; } >all/torn.jsonl
 expect 0 "all/torn.jsonl line 9 is not a JSON object; such lines are passed over" runs all
 
+# ---- narrow, and by what was asked for
+
+mkdir by east west
+for folder in east west; do cp a.slp $folder; done
+set -- --quiet --port 1 --blocks gru --hidden 8 --held-out 0.3 --split time --updates 2
+expect 0 "2 updates" train "$@" --best alone --alone 50 --out by/one --log by/one.jsonl a.slp
+expect 0 "2 updates" train "$@" --best alone --alone 50 --out by/two --log by/two.jsonl --rate 0.01 east/a.slp west a.slp
+expect 0 "best and last: held-out alone_nll" runs by
+grep -qE '^[^[]* a\.slp .*by/one$' out && grep -qE '^[^[]* a\.slp \+2 .*by/two$' out || complain "files: $(cat out)"
+expect 0 '"files":["east/a.slp","west","a.slp"]' runs by --json
+check "runs by alone_nll" 'log = [json.loads(line) for line in open("by/two.jsonl")]
+assert out["by"] == "alone_nll" and {run["run"]: run["last"] for run in out["runs"]}["by/two"] == \
+    [line["alone_nll"] for line in log if line["kind"] == "held_out"][-1], out'
+expect 0 "best and last: held-out loss" runs by --by loss
+# another metric, or a log that does not say, and it is the one that all have
+expect 0 "2 updates" train "$@" --best exact --out by/three --log by/three.jsonl a.slp
+expect 0 "held-out exact_accuracy" runs by/three.run.json
+expect 0 "held-out nll" runs by
+# long values give way, to 120 columns, and the end of a path stays
+python3 - <<'END'
+import json
+for i in range(3):
+    record = json.load(open("by/one.run.json"))
+    record["defaults"].update({"device": "devices/of/a/machine/far/away/gpu%d" % i, "blocks": "gru*%d " % i + "ffn*2 " * 6,
+                               "conditions": "tables/of/many/players/told%d.csv" % i, "rate": i})
+    for name in "device", "blocks", "conditions", "rate": record.pop(name, None)
+    record.pop("log", None)
+    json.dump(record, open("by/long%d.run.json" % i, "w"))
+END
+expect 0 "by/long2" runs by/long0.run.json by/long1.run.json by/long2.run.json
+[ "$(wc -L <out)" -le 120 ] && grep -qE '\.\.\.[a-z/]*/gpu2 ' out && grep -q 'gru\*2 [a-z*0-9 ]*\.\.\. ' out ||
+  complain "a wide table: $(wc -L <out): $(cat out)"
+
 # ---- a resumed run is one run
 
 train() { echo "{\"kind\":\"train\",\"update\":$1,\"loss\":$2}"; }
@@ -150,8 +183,11 @@ labelled 26000 52000 --linear "25 k,30 k,35 k,40 k,45 k,50 k,55 k,"
 labelled 2e6 7e6 --linear "0,1 M,2 M,3 M,4 M,5 M,6 M,7 M,8 M,"
 labelled 1.001 1.002 --linear "1.0010,1.0012,1.0014,1.0016,1.0018,1.0020,"
 labelled 0.03 12 "" "0.03,0.1,0.3,1,3,10,"
+labelled 0.23 12 "" "0.2,0.5,1,2,5,10,"
+labelled 0.3 2.9 "" "0.2,0.5,1,2,"
+labelled 1.04 1.46 "" "1.0,1.1,1.2,1.3,1.4,"
 labelled 1 1.5 "" "1.0,1.1,1.2,1.3,1.4,1.5,"
-labelled 1e-9 1e9 "" "1e-05,1,100 k,"
+labelled 1e-9 1e9 "" "1e-10,1e-05,1,100 k,"
 
 echo "$checks runs of the program"
 exit $failed

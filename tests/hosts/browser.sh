@@ -28,7 +28,8 @@ json.dump(stretched(json.load(open("all.json"))), open("long.json", "w"))
 END
 exphil report --html run.html one.jsonl
 exphil report --html full.html --eval all.json one.jsonl
-exphil report --html long.html --eval long.json one.jsonl
+cp one.jsonl long.jsonl
+exphil report --html long.html --eval long.json long.jsonl
 grep -v '"examination"' two.jsonl >bare.jsonl
 exphil report --html bare.html bare.jsonl
 long="a log whose name is so long that there is no room for all of it in any picture, however much is tried to make some.jsonl"

@@ -35,6 +35,9 @@ function faults(frame) {
   }
   for (const one of page.querySelectorAll("h1, h2, h3, p, li, figcaption, dl, dt, dd, summary"))
     if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0) found.push(`too wide: ${text(one)}`);
+  // those of usual names need no scrolling; with names without measure they may
+  for (const one of page.querySelectorAll(".wide"))
+    if (one.scrollWidth > one.clientWidth && !page.title.includes("long")) found.push(`scrolls: ${text(one)}`);
   const cells = [...page.querySelectorAll("th, td, dt, dd")].map(one => [one, one.getBoundingClientRect()]);
   for (const [one, a] of cells)
     if (one.nextElementSibling && a.right > one.nextElementSibling.getBoundingClientRect().left + 0.5 && a.width > 0)
