@@ -2,12 +2,12 @@
 """Which settings of `exphil train` learn most in a given time: held-out loss after so many minutes of one processor, on real
 games of several amounts. The defaults against others, each with the same seeds, which draw the same held-out games.
 
-  bench/defaults.py --exphil EXPHIL --replays FOLDER... [--games 6 18 0] [--minutes 1 2 5] [--results FILE]
+  bench/defaults.py --exphil EXPHIL --replays FOLDER... [--games 6 18 0] [--minutes 0.25 0.5 5] [--passes 8 16] [--results FILE]
 
 An update costs the same at any place of a run. So the processor time of some is measured, each run gets as many updates as go
 into its minutes, and its schedule ends there: the same numbers of updates give the same bits anywhere. The lowest held-out loss
-of sixteen looks counts, as it does for the weights that are kept; looks are not part of the time. FILE keeps costs and losses,
-and what is in it is not run again.
+of sixteen looks counts, as it does for the weights that are kept; looks are not part of the time. With --passes the defaults
+run again, over the data so many times. FILE keeps costs and losses, and what is in it is not run again.
 """
 import argparse
 import concurrent.futures
@@ -23,23 +23,29 @@ import tempfile
 import threading
 from pathlib import Path
 
-DEFAULTS = {"blocks": "gru", "batch": 64, "time": 60, "rate": 0.001, "hidden": 256}
+DEFAULTS = {"blocks": "mamba*2", "batch": 16, "time": 60, "rate": 0.001, "hidden": 256}
+GRU = {"blocks": "gru", "batch": 32}
 OTHERS = [
-    {"batch": 16},
     {"batch": 32},
-    {"batch": 128},
     {"rate": 0.0003},
     {"rate": 0.003},
     {"time": 120},
     {"hidden": 128},
-    {"blocks": "lstm"},
-    {"blocks": "mamba*2"},
-    {"blocks": "mamba*2", "batch": 16},
     {"mirror": 0.5},
+    {"blocks": "lstm"},
+    {"blocks": "gru"},
+    GRU,
+    {**GRU, "batch": 64},
+    {**GRU, "batch": 128},
+    {**GRU, "rate": 0.003},
 ]
 LOOKS = 16
 HELD_OUT = 0.2
 T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}  # two-sided, by degrees of freedom
+
+
+def as_words(options):
+    return [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
 class Measure:
@@ -74,24 +80,25 @@ class Measure:
             return out.read(), used.ru_utime + used.ru_stime
 
     def train(self, corpus, setting, updates, seed, looks):
+        """The nll of each look, the seconds of processor, and the passes over the data."""
         with self.lock:
             self.count += 1
             folder = self.folder / f"run{self.count}"
         folder.mkdir()
-        options = [word for name, value in setting.items() for word in (f"--{name}", value)]
         log = folder / "log.jsonl"
         _, seconds = self.run("train", "--quiet", "--updates", updates, "--held-out", HELD_OUT, "--seed", seed,
                               "--threads", 1, "--alone", 0, "--log", log, "--log-every", 10**9,
                               "--eval-every", math.ceil(updates / looks) if looks else 0,
                               "--score-frames", 100000 if looks else 1, "--json", "--out", folder / "policy",
-                              *options, corpus)  # fmt: skip
+                              *as_words(setting), corpus)  # fmt: skip
         lines = [json.loads(line) for line in log.read_text().splitlines()]
+        notes = json.loads(self.run("info", "--json", folder / "policy")[0])["notes"]["train"]
         shutil.rmtree(folder)
-        return [line["nll"] for line in lines if line["kind"] == "held_out"], seconds
+        return [line["nll"] for line in lines if line["kind"] == "held_out"], seconds, notes["passes"]
 
     def cost(self, corpus, setting, minutes):
         """Seconds of processor that one update takes; the rate is no matter."""
-        key = f"cost {corpus.name} " + json.dumps({n: v for n, v in setting.items() if n != "rate"}, sort_keys=True)
+        key = "cost " + json.dumps({n: v for n, v in setting.items() if n != "rate"}, sort_keys=True)
         few = 8
         while key not in self.known:
             less, more = (self.train(corpus, setting, count, 1, 0)[1] for count in (few, 3 * few))
@@ -106,6 +113,10 @@ class Measure:
             self.keep(key, self.train(corpus, setting, updates, seed, LOOKS)[0])
         return self.known[key]
 
+    def updates_of_a_pass(self, corpus, seed):
+        """What is held out differs from seed to seed."""
+        return 8 / self.train(corpus, DEFAULTS, 8, seed, 0)[2]
+
     def amounts(self, asked):
         files = sorted((f for where in asked.replays for f in Path(where).rglob("*.slp")),
                        key=lambda f: hashlib.sha256(f.name.encode()).digest())  # fmt: skip
@@ -119,7 +130,7 @@ class Measure:
     def check_defaults(self, corpus):
         """The program's own are those that others are compared with."""
         policy = self.folder / "defaults"
-        self.run("train", "--updates", 1, "--quiet", "--json", "--score-frames", 1, "--alone", 0, "--out", policy,
+        self.run("train", "--updates", 1, "--quiet", "--force", "--json", "--score-frames", 1, "--alone", 0, "--out", policy,
                  corpus)  # fmt: skip
         record = json.loads(Path(f"{policy}.run.json").read_text())
         values = {**record["defaults"], **{n: v for n, v in record["chosen"].items() if v is not None}}
@@ -140,12 +151,26 @@ def compare(base, other):
     return statistics.mean(each), half
 
 
+def measure_passes(measure, corpus, asked):
+    """The defaults, as long as they take."""
+    for passes in asked.passes:
+        runs = []
+        for seed in range(1, asked.seeds + 1):
+            runs.append((math.ceil(passes * measure.updates_of_a_pass(corpus, seed)), seed))
+        with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+            losses = list(pool.map(lambda run: measure.losses(corpus, DEFAULTS, *run), runs))
+        best, end = ([f(held) for held in losses] for f in (min, lambda held: held[-1]))
+        print(f"{passes:3} passes   {statistics.mean(best):.4f} (at the end {statistics.mean(end):.4f}); by seed "
+              f"{', '.join(f'{loss:.4f}' for loss in best)}", flush=True)  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--exphil", default="build/release/bin/exphil", help="the program (default: %(default)s)")
     parser.add_argument("--replays", required=True, nargs="+", metavar="FOLDER", help="of replays")
     parser.add_argument("--games", type=int, nargs="+", default=[6, 18, 0], help="amounts, in files; 0: all")
-    parser.add_argument("--minutes", type=float, nargs="+", default=[1, 2, 5], help="of one processor for a run, by amount")
+    parser.add_argument("--minutes", type=float, nargs="+", default=[0.25, 0.5, 5], help="of one processor for a run, by amount")
+    parser.add_argument("--passes", type=int, nargs="+", default=[], metavar="N", help="the defaults again, N times over the data")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each setting (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; costs are measured alone (default: %(default)s)")
     parser.add_argument("--results", metavar="FILE", help="keep costs and losses there")
@@ -167,8 +192,9 @@ def main():
                 mean, half = compare(runs[0], losses)
                 better += mean < -1 and mean + half < 0
                 best, end = (statistics.mean(f(held) for held in losses) for f in (min, lambda held: held[-1]))
-                print(f"{words(setting):30} {updates:6} updates   {best:.4f} (at the end {end:.4f})"
+                print(f"{words(setting):38} {updates:6} updates   {best:.4f} (at the end {end:.4f})"
                       f"  {mean:+6.2f} % +- {half:.2f}", flush=True)  # fmt: skip
+            measure_passes(measure, corpus, asked)
     sys.exit(f"{better} settings are better than the defaults by more than 1 %" if better else 0)
 
 

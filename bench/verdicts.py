@@ -21,6 +21,7 @@ BLIND = "--no-previous-action"
 PREPARED = [
     ("good", f"{DRILL} {BLIND} --rate 0.01 --updates 300 --eval-every 30"),
     ("too short", f"{DRILL} {BLIND} --rate 0.01 --updates 20 --eval-every 4"),
+    ("too short", f"{DRILL} {BLIND} --updates 3 --batch 4"),
     ("overfitted", f"d6.slp d7.slp --port 1 {BLIND} --hidden 96 --held-out 0.5 --rate 0.01 --updates 500"
      f" --eval-every 20 --schedule constant"),
     ("diverged", f"{DRILL} {BLIND} --rate 0.5 --clip -1 --warmup 180 --updates 200 --eval-every 20"),

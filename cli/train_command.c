@@ -42,9 +42,12 @@ static bool name_outputs(train_options *o)
         o->data.outputs[i].path = written[i][1];
     }
     return outputs_spare_other(o, "log", o->log) && outputs_spare_other(o, "keep-bad-batch", o->bad_batch) &&
-           output_spares("keep-bad-batch", o->bad_batch, o->log) && output_spares("out", o->out, o->config) &&
-           output_spares("out", o->checkpoint, o->config) && outputs_spare(o, o->init) &&
-           outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
+           outputs_spare_other(o, "tensorboard", o->tensorboard) &&
+           output_spares("keep-bad-batch", o->bad_batch, o->log) &&
+           output_spares("tensorboard", o->tensorboard, o->log) &&
+           output_spares("tensorboard", o->tensorboard, o->bad_batch) &&
+           output_spares("out", o->out, o->config) && output_spares("out", o->checkpoint, o->config) &&
+           outputs_spare(o, o->init) && outputs_spare(o, o->conditions) && outputs_spare(o, o->weights);
 }
 
 /* ---- options that do not go together ------------------------------------------------------------------- */
@@ -273,7 +276,7 @@ static const option_entry entries[] = {
      "start from these weights, which say layout, codec and model (default: new)"},
     {NULL, 0, NULL, NULL, "training"},
     {"epochs", OPTION_INT, &asked.epochs, "N",
-     "passes over the data (default 20, or what makes 300 updates)"},
+     "passes over the data (default 16, or what makes 300 updates)"},
     {"updates", OPTION_INT, &asked.updates, "N", "updates instead of epochs (default: by epochs)"},
     {"most-updates", OPTION_INT, &asked.most_updates, "N",
      "updates at most, however many epochs are (default: no limit)"},

@@ -282,6 +282,9 @@ static bool kept_batch(train_state *r)
     return r->batch == batch && batch > 0;
 }
 
+/* By measurement: doc/performance.md, bench/defaults.py tells how. Little data, many passes. */
+enum { BATCH = 16, EPOCHS = 16, LEAST_UPDATES = 300 };
+
 /* As many lanes as the data fill; in window mode a lane is one window. */
 static bool choose_batch(train_state *r, const exphil_sampling *sampling)
 {
@@ -290,7 +293,7 @@ static bool choose_batch(train_state *r, const exphil_sampling *sampling)
     bool window = sampling->mode == EXPHIL_MODE_WINDOW;
     if (exphil_dataset_query(r->train, &info, &error) < 0) return complain("dataset", &error) == 0;
     int64_t step = window ? (sampling->stride ? sampling->stride : 1) : sampling->time ? sampling->time : 60;
-    int64_t full = info.frames / step, most = full < 16 ? full : 16;
+    int64_t full = info.frames / step, most = full < BATCH ? full : BATCH;
     if (most < 1) most = 1;
     if (r->options->resume && r->options->batch <= 0 && kept_batch(r)) return true;
     if (r->options->batch == TRAIN_BATCH_AUTO) return train_auto_batch(r, full);
@@ -303,13 +306,12 @@ static bool choose_batch(train_state *r, const exphil_sampling *sampling)
     return true;
 }
 
-/* Little data, many passes: without a number of its own a run makes 20 epochs, but not less than 300 updates. */
 static void choose_updates(train_state *r)
 {
     const train_options *o = r->options;
-    int64_t epochs = o->epochs ? o->epochs : 20, each = r->data.batches_per_epoch;
+    int64_t epochs = o->epochs ? o->epochs : EPOCHS, each = r->data.batches_per_epoch;
     r->updates = o->updates ? o->updates : (epochs * each + o->accumulate - 1) / o->accumulate;
-    if (!o->updates && !o->epochs && r->updates < 300) r->updates = 300;
+    if (!o->updates && !o->epochs && r->updates < LEAST_UPDATES) r->updates = LEAST_UPDATES;
     if (o->most_updates && r->updates > o->most_updates) r->updates = o->most_updates;
     if (!o->quiet && !o->json)
         fprintf(stderr,

@@ -134,11 +134,13 @@ static void say_ended(const train_state *r)
                 "\nexphil: stopped by %s after update %" PRId64 " of %" PRId64 "; the checkpoint is "
                 "%s.optimizer, the same command with --resume goes on\n",
                 stop_name(), r->done, r->updates, out);
-    else if (r->done < r->updates)
+    else if (r->done < r->updates) {
+        int64_t scores = scores_stand(&r->scores, r->options->least_gain).without_gain;
         fprintf(stderr,
                 "exphil: ended by --patience after update %" PRId64 " of %" PRId64 ": %" PRId64
-                " held-out scores without a gain\n",
-                r->done, r->updates, scores_stand(&r->scores, r->options->least_gain).without_gain);
+                " held-out score%s without a gain\n",
+                r->done, r->updates, scores, plural(scores));
+    }
 }
 
 /* Update after update. A score that a stop kept from being made comes first. */

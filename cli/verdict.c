@@ -67,13 +67,38 @@ static bool diverged(const verdict_case *c, verdict *v)
             "The training loss of the last tenth of the run is %.3g; it was %.3g before.", c->end, c->least);
     else if (burst)
         say(v, VERDICT_DIVERGED,
-            "The training loss rose to %.3g, from %.3g at the beginning, and did not recover: the policy "
-            "knows "
-            "no more than how frequent actions are.",
-            c->peak, c->first);
+            "The training loss rose to %.3g, from %.3g at the beginning, and did not recover: the nll is "
+            "%.3g, "
+            "that by frequencies alone %.3g.",
+            c->peak, c->first, c->nll, c->frequency);
     else
         return false;
     advise_rate(c, v);
+    return true;
+}
+
+/* Alone, as in play, where that was measured. */
+static double right(const verdict_case *c)
+{
+    return c->measured_alone ? c->alone : c->forced;
+}
+
+static double known_of(const verdict_case *c)
+{
+    return skill(c->measured_alone && !c->by_alone ? c->alone_nll : c->nll, c->frequency);
+}
+
+/* Measured: what ended within a pass knew 1 % or less, and was right as often as who always takes the commonest action, or less.
+ * What else seems wrong with it has had no time to be learnt. */
+static bool hardly_begun(const verdict_case *c, verdict *v)
+{
+    if (!c->run || c->passes >= 1.0 || right(c) > c->majority || skill(c->nll, c->frequency) >= 0.3)
+        return false;
+    say(v, VERDICT_TOO_SHORT,
+        "It has seen %.0f %% of the training data, and is right on %.1f %% of the frames%s; always the "
+        "commonest action would be on %.1f %%.",
+        100.0 * c->passes, 100.0 * right(c), c->measured_alone ? " alone" : "", 100.0 * c->majority);
+    advise(v, "Train longer: without --updates a run makes several passes.");
     return true;
 }
 
@@ -99,15 +124,13 @@ static bool overfits(const verdict_case *c, verdict *v)
         apart && !c->by_alone && skill(c->train_nll, c->frequency) > 0.2 && skill(c->nll, c->frequency) < 0.1;
     if (!rose && !gap && !(tiny(c) && known < 0.1)) return false;
     if (c->frames < 3600 || (known < 0.1 && !c->by_alone)) {
+        bool turned = back > 0.02 * c->best_nll;
         say(v, VERDICT_FEW_DATA,
-            "On what was held out the nll is %.3g, and was %.2g lower at best; frequencies alone have %.3g. "
-            "On the "
-            "%" PRId64 " frames learnt from it is %.3g.",
-            c->nll, back, c->frequency, c->frames, c->train_nll);
-        advise(v,
-               "Add games: it learnt from %" PRId64 " and is scored on %" PRId64
-               "; longer training does not help.",
-               c->games, c->held_games);
+            "On what was held out the nll is %.3g%s; frequencies alone have %.3g. On the %" PRId64
+            " frames learnt from it is %.3g.",
+            c->nll, turned ? ", and was lower before" : "", c->frequency, c->frames, c->train_nll);
+        advise(v, "Add games: it learnt from %" PRId64 " and is scored on %" PRId64 "%s.", c->games,
+               c->held_games, turned ? "; longer training does not help" : "");
     } else {
         say(v, VERDICT_OVERFITTED,
             "Held-out nll%s was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".",
@@ -166,13 +189,12 @@ static bool one_class(const verdict_case *c, verdict *v)
 /* With a delay there are past actions that the frame does not show yet, whatever the options are. */
 static void advise_past(const verdict_case *c, verdict *v)
 {
-    static const char both[] = "--drop-past 0.5 --own-past 0.5";
-    if (!c->delay && c->uncopied)
+    if (!c->delay)
         advise(v, "Better: train with --no-previous-action.");
-    else if (!c->delay)
-        advise(v, "Better: train with --no-previous-action, or with %s.", both);
     else if (!c->uncopied)
-        advise(v, "Better: train with %s, and keep what is best alone (--best alone).", both);
+        advise(
+            v,
+            "Better: train with --drop-past 0.5 --own-past 0.5, and keep what is best alone (--best alone).");
     else
         advise(v,
                "Better: keep what is best alone (--best alone), with a higher --drop-past, and more games.");
@@ -227,13 +249,12 @@ static bool knows_nothing(const verdict_case *c, verdict *v)
 static void good(const verdict_case *c, verdict *v)
 {
     const char *how = c->measured_alone ? "Alone" : "Shown past actions";
-    double nll = c->measured_alone && !c->by_alone ? c->alone_nll : c->nll;
     say(v, VERDICT_GOOD,
         "%s it is right on %.1f %% of the frames%s (the commonest action on %.1f %%), knows %.0f %% of what "
-        "frequencies leave open, and presses buttons %.1f times in 100 frames, as against %.1f recorded.",
-        how, 100.0 * (c->measured_alone ? c->alone : c->forced),
-        c->held || !c->run ? "" : " that it learnt from", 100.0 * c->majority,
-        100.0 * skill(nll, c->frequency), 100.0 * c->drawn_presses, 100.0 * c->recorded_presses);
+        "frequencies leave open, and by its probabilities presses buttons %.1f times in 100 frames, as "
+        "against %.1f recorded.",
+        how, 100.0 * right(c), c->held || !c->run ? "" : " that it learnt from", 100.0 * c->majority,
+        100.0 * known_of(c), 100.0 * c->drawn_presses, 100.0 * c->recorded_presses);
     if (c->run && !c->held)
         advise(v, "Hold some out (--held-out 0.1): scores of its own data say little of others.");
 }
@@ -241,9 +262,9 @@ static void good(const verdict_case *c, verdict *v)
 void verdict_of(const verdict_case *c, verdict *v)
 {
     /* New weights press on half of the frames: who presses on next to none has learnt that, and other scores suffer by it. */
-    if ((c->majority >= 0.995 && one_class(c, v)) || diverged(c, v) || never_presses(c, 0.25, v) ||
-        overfits(c, v) || too_short(c, v) || one_class(c, v) || copies(c, v) || never_presses(c, 0.5, v) ||
-        knows_nothing(c, v))
+    if ((c->majority >= 0.995 && one_class(c, v)) || diverged(c, v) || hardly_begun(c, v) ||
+        never_presses(c, 0.25, v) || overfits(c, v) || too_short(c, v) || one_class(c, v) || copies(c, v) ||
+        never_presses(c, 0.5, v) || knows_nothing(c, v))
         return;
     good(c, v);
 }

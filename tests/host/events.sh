@@ -36,6 +36,11 @@ for tag in "train/loss", "held_out/exact_accuracy":
     assert values[0] == values[1] and values[0], values
 END
 
+for other in "--out same" "--log same" "--keep-bad-batch same"; do
+  # shellcheck disable=SC2086
+  expect 1 "would write over same" train "$@" --updates 1 --out other $other --tensorboard same a.slp
+done
+[ ! -e same ] || complain "a run that is refused leaves a folder"
 expect 1 "the events of an earlier run are there" train "$@" --updates 5 --tensorboard events/two --out other a.slp
 expect 0 "5 updates" train "$@" --updates 5 --rate 0.1 --log two.jsonl --tensorboard events/two --out two --force a.slp
 compare events/two two.jsonl
