@@ -360,7 +360,7 @@ static bool add_games(loading *l, const file_item *item)
     exphil_games *games = NULL;
     exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    int64_t first = l->episodes, episodes;
+    int64_t first = l->episodes, episodes = 0;
     if (!games_spared(l->options, item->path)) return false;
     bool fine = (exphil_games_open(l->context, item->path, &games, &error) >= 0 &&
                  exphil_games_query(games, &info, &error) >= 0) ||

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define COLUMNS(table) table, sizeof table / sizeof table[0]
+#define COLUMNS(table) (table), sizeof(table) / sizeof((table)[0])
 
 /* ---- heads --------------------------------------------------------------------------------------------- */
 

@@ -93,14 +93,15 @@ static bool read_lines(const train_state *r, bool over, FILE *file, kept_lines *
             kept->dropped++;
             continue;
         }
-        if (kept->bytes + (size_t)length > space) {
+        if (!kept->text || kept->bytes + (size_t)length > space) {
             space = 2 * (kept->bytes + (size_t)length);
             char *more = realloc(kept->text, space);
             fine = more != NULL;
-            if (fine) kept->text = more;
+            if (!fine) break;
+            kept->text = more;
         }
-        if (fine) memcpy(kept->text + kept->bytes, line, (size_t)length);
-        if (fine) kept->bytes += (size_t)length;
+        memcpy(kept->text + kept->bytes, line, (size_t)length);
+        kept->bytes += (size_t)length;
     }
     free(line);
     if (!fine) fprintf(stderr, "exphil: no memory for the log\n");

@@ -100,7 +100,7 @@ static void say_part(const train_state *r, int64_t held)
 
 bool watch_plan(train_state *r)
 {
-    int64_t held, games, frames;
+    int64_t held = 0, games = 0, frames = 0;
     double spare = frames_of_run(r) / FRAMES_FOR_ONE;
     if (!r->held) return true;
     if (!frames_in(all_held(r), &held, &games)) return false;

@@ -71,8 +71,8 @@ static void measure_history(const history *h, verdict_case *c)
     c->middle = stretch(h, 0.45, 0.55);
     c->end = stretch(h, 0.9, 1.0);
     c->least = c->end;
-    for (double at = 0.0; at < 0.95; at += 0.05) {
-        double here = stretch(h, at, at + 0.1);
+    for (int twentieth = 0; twentieth <= 18; twentieth++) {
+        double at = 0.05 * twentieth, here = stretch(h, at, at + 0.1);
         if (here < c->least) c->least = here;
     }
 }
