@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-BASE = "--threads 1 --quiet --force --alone 4000 --score-frames 40000 --held-out 0.2 --blocks gru --hidden 32 --head-width 32"
+SMALL = "--alone 4000 --score-frames 40000 --held-out 0.2 --blocks gru --hidden 32 --head-width 32 --batch 16"
 DRILL = "d1.slp d2.slp d3.slp d4.slp d5.slp --port 1"
 BLIND = "--no-previous-action"
 
@@ -33,37 +33,55 @@ PREPARED = [
 ]
 
 OTHERS = [
-    ("good", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks mamba --rate 0.005 --updates 350 --eval-every 50 --seed 71"),
-    ("good", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks lstm --hidden 48 --rate 0.006 --updates 300"
-     f" --eval-every 60 --seed 72"),
-    ("good", f"replays/training/fox_ms_teacher_2min.slp replays/training/fox_multishine_closed.slp --port 1 {BLIND} --split time "
-             "--blocks mamba --rate 0.003 --updates 350 --eval-every 50 --seed 73"),
-    ("too short", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks lstm --rate 0.005 --updates 35"
-     f" --eval-every 7 --seed 74"),
-    ("too short", f"games/ {BLIND} --blocks gru --hidden 48 --rate 0.0015 --updates 70 --eval-every 14 --seed 75"),
-    ("overfitted", "games/3-7-0-singles-online-summit10.slp games/3-9-0-singles-irl-summit12.slp "
-     "games/2-0-1-singles-irl-genesis.slp "
-                   "games/2-0-1-singles-irl-summit8.slp --split time --blocks gru --hidden 96 --rate 0.004 --updates 1100 "
-                   "--eval-every 50 --schedule constant --seed 76"),
-    ("diverged", f"e1.slp e2.slp e3.slp e4.slp --port 1 {BLIND} --blocks gru --rate 1.2 --clip -1 --updates 90"
-     f" --eval-every 30 --seed 77"),
-    ("diverged", f"games/ {BLIND} --blocks lstm --rate 4 --clip -1 --updates 90 --eval-every 30 --seed 78"),
-    ("copies its past", "games/ --blocks mamba --rate 0.004 --updates 450 --eval-every 90 --seed 79"),
-    ("never presses a button", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks mamba --rate 0.008"
-     f" --updates 350 --eval-every 50 "
-                               "--button-weight 0.004 --seed 80"),
-    ("one class only", f"f1.slp f2.slp f3.slp f4.slp --port 1 {BLIND} --blocks lstm --rate 0.03 --decay 33"
-     f" --updates 300 --eval-every 60 "
-                       "--schedule constant --seed 81"),
-    ("data too few", f"games/3-9-1-singles-net.slp games/3-12-0-singles-net.slp {BLIND} --last 1800 --held-out 0.3 --split time "
-                     "--blocks lstm --hidden 64 --rate 0.005 --updates 400 --eval-every 40 --seed 82"),
+    ("good",
+     "--port 1 --blocks gru --hidden 48 --held-out 0.25 --updates 400 --rate 0.005 "
+     "--no-previous-action --seed 11 f1.slp f2.slp f3.slp f4.slp"),
+    ("good",
+     "--port 1 --blocks mamba --hidden 64 --delay 2 --split time --last 6200 --held-out 0.2 --updates "
+     "500 --rate 0.002 --seed 5 --batch 8 replays/training/fox_ms_teacher_2min.slp"),
+    ("good",
+     "--port 1 --blocks mlp --hidden 128 --no-previous-action --held-out 0.3 --updates 800 --rate "
+     "0.004 --seed 22 --batch 10 f2.slp f3.slp f4.slp f5.slp f7.slp"),
+    ("good",
+     "--port 1 --blocks lstm --hidden 64 --drop-past 0.5 --own-past 0.5 --held-out 0.3 --updates 600 "
+     "--rate 0.004 --delay 2 --seed 8 f3.slp f4.slp f5.slp f7.slp f8.slp"),
+    ("too short",
+     "--port 1 --blocks lstm --hidden 40 --held-out 0.3 --updates 110 --rate 0.0015 --schedule "
+     "constant --batch 12 --seed 16 --no-previous-action f1.slp f3.slp f4.slp f8.slp"),
+    ("too short",
+     "--character marth --blocks attention --hidden 64 --held-out 0.3 --updates 60 --rate 0.0003 "
+     "--schedule constant --seed 17 --no-previous-action games/2-0-1-singles-irl-genesis.slp "
+     "games/2-0-1-singles-irl-summit11.slp games/3-7-0-singles-online-summit10.slp "
+     "games/3-9-0-singles-irl-summit12.slp games/nintendont.slp games/old_ver_thegang.slp"),
+    ("overfitted",
+     "--port 1 --last 1500 --blocks lstm --hidden 128 --no-previous-action --split time --held-out 0.4 "
+     "--updates 500 --rate 0.005 --schedule constant --seed 41 f8.slp"),
+    ("diverged",
+     "--port 1 --blocks gru --hidden 64 --held-out 0.25 --updates 300 --rate 1 --clip -1 --schedule "
+     "constant --warmup 250 --no-previous-action --seed 14 f1.slp f3.slp f4.slp f5.slp"),
+    ("copies its past",
+     "--character marth --blocks gru --hidden 96 --held-out 0.25 --updates 500 --rate 0.002 --seed 5 "
+     "games/2-0-1-singles-irl-genesis.slp games/2-0-1-singles-irl-summit11.slp "
+     "games/3-7-0-singles-online-summit10.slp games/3-9-0-singles-irl-summit12.slp "
+     "games/nintendont.slp games/old_ver_thegang.slp"),
+    ("never presses a button",
+     "--port 1 --blocks mamba --hidden 56 --button-weight 0.001 --no-previous-action --held-out 0.25 "
+     "--updates 500 --rate 0.003 --seed 15 f1.slp f3.slp f4.slp f5.slp f8.slp"),
+    ("data too few",
+     "--port 1 --first 2500 --last 2900 --blocks gru --hidden 32 --no-previous-action --split time "
+     "--held-out 0.5 --updates 80 --rate 0.001 --seed 5 games/FodPlatforms.slp"),
+    ("one class only",
+     "--port 2 --blocks attention --hidden 40 --delay 1 --held-out 0.2 --split time --updates 200 "
+     "--rate 0.002 --seed 18 replays/training/fox_ms_teacher_2min.slp"),
 ]
+
+DRILLS = [("f1", 31, 2400), ("f2", 47, 3000), ("f3", 58, 4800), ("f4", 63, 3600), ("f5", 72, 6000), ("f7", 95, 2000),
+          ("f8", 104, 3600)]
 
 
 def drills(exphil, work):
     for name, seed, frames in ([(f"d{i}", i, 3600) for i in range(1, 6)] + [(f"d{i}", i, 4200) for i in (6, 7)]
-                               + [(f"e{i}", 20 + i, 3000) for i in range(1, 5)] + [(f"f{i}", 30 + i, 3000) for i in range(1, 5)]
-                               + [(f"tiny{i}", 40 + i, 300) for i in (1, 2)]):
+                               + [(f"tiny{i}", 40 + i, 300) for i in (1, 2)] + DRILLS):
         subprocess.run([exphil, "drill", "--frames", str(frames), "--seed", str(seed), "--out", work / f"{name}.slp"], check=True,
                        stdout=subprocess.DEVNULL)
 
@@ -71,8 +89,8 @@ def drills(exphil, work):
 def run(exphil, work, words, folder):
     arguments = [str(pathlib.Path(folder, word)) if folder and word.startswith(("replays/", "games/")) else word
                  for word in words.split()]
-    done = subprocess.run([exphil, "train", *BASE.split(), *arguments, "--json", "--out", "w.safetensors"], cwd=work,
-                          capture_output=True, text=True)
+    done = subprocess.run([exphil, "train", "--threads", "1", "--quiet", "--force", *arguments, "--json", "--out",
+                           "w.safetensors"], cwd=work, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{words}\n{done.stderr}")
     told = json.loads(done.stdout)["verdict"]
@@ -91,7 +109,7 @@ def main():
         work = pathlib.Path(name)
         drills(exphil, work)
         for want, words in cases:
-            told, measured = run(exphil, work, words, folder)
+            told, measured = run(exphil, work, words if folder else f"{SMALL} {words}", folder)
             said = told["name"]
             right += said == want
             alarms += want == "good" and said != "good"

@@ -123,14 +123,16 @@ static bool overfits(const verdict_case *c, verdict *v)
     bool gap =
         apart && !c->by_alone && skill(c->train_nll, c->frequency) > 0.2 && skill(c->nll, c->frequency) < 0.1;
     if (!rose && !gap && !(tiny(c) && known < 0.1)) return false;
-    if (c->frames < 3600 || (known < 0.1 && !c->by_alone)) {
-        bool turned = back > 0.02 * c->best_nll;
+    if ((c->frames < 3600 && known < 0.5) || (known < 0.1 && !c->by_alone)) {
+        char turned[64] = "";
+        if (back > 0.02 * c->best_nll)
+            snprintf(turned, sizeof turned, ", and was %.3g after update %" PRId64, best, c->best_update);
         say(v, VERDICT_FEW_DATA,
             "On what was held out the nll is %.3g%s; frequencies alone have %.3g. On the %" PRId64
             " frames learnt from it is %.3g.",
-            c->nll, turned ? ", and was lower before" : "", c->frequency, c->frames, c->train_nll);
+            c->nll, turned, c->frequency, c->frames, c->train_nll);
         advise(v, "Add games: it learnt from %" PRId64 " and is scored on %" PRId64 "%s.", c->games,
-               c->held_games, turned ? "; longer training does not help" : "");
+               c->held_games, turned[0] ? "; longer training does not help" : "");
     } else {
         say(v, VERDICT_OVERFITTED,
             "Held-out nll%s was %.4g after update %" PRId64 " and is %.4g after update %" PRId64 ".",
@@ -210,7 +212,10 @@ static bool copies(const verdict_case *c, verdict *v)
         "Shown the recorded past actions it is right on %.1f %% of the frames, alone on %.1f %%: it repeats "
         "what it is shown.",
         100.0 * c->forced, 100.0 * c->alone);
-    advise_past(c, v);
+    if (c->unclipped && c->rate > 0.003)
+        advise_rate(c, v);
+    else
+        advise_past(c, v);
     return true;
 }
 
