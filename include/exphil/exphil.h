@@ -481,6 +481,11 @@ enum {
     EXPHIL_TYPE_F16 = 4
 };
 
+/* A value head estimates the return that is still to come, from the same LayerNorm as the heads: linear -> SiLU ->
+ * linear, head_width wide, 0 in a new model. DETACHED: its gradient ends there, so that what the blocks compute
+ * is the policy's alone; SHARED: it goes on into the blocks. */
+enum { EXPHIL_VALUE_NONE = 0, EXPHIL_VALUE_DETACHED = 1, EXPHIL_VALUE_SHARED = 2 };
+
 /* input (floats | id rows | past actions) -> linear -> blocks -> LayerNorm -> heads. Every block is
  * x + f(LayerNorm(x)).
  *   mamba      selective scan (Gu & Dao 2023): in-projection, causal convolution, scan, SiLU gate,
@@ -529,11 +534,13 @@ typedef struct exphil_model_config {
     const int32_t *delays;
     int64_t condition_count; /* 0..EXPHIL_CONDITIONS_MAX */
     int64_t delay_count;     /* 0..EXPHIL_DELAYS_MAX; 0: delay_frames is the only one */
+    int32_t value;           /* EXPHIL_VALUE_...: a value head (learn.h) */
+    int32_t reserved_3;      /* must be 0 */
 } exphil_model_config;
 /* clang-format off */
 #define EXPHIL_MODEL_CONFIG_INIT \
     { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0 }
+      0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */
@@ -579,11 +586,13 @@ typedef struct exphil_model_info {
     int32_t neutral_start; /* as in exphil_model_config */
     int32_t reserved_2;
     int64_t condition_count, delay_count; /* likewise; exphil_model_sampling has names, values and delays */
+    int32_t value;                        /* likewise */
+    int32_t reserved_3;
 } exphil_model_info;
 /* clang-format off */
 #define EXPHIL_MODEL_INFO_INIT \
     { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, \
-      { 0 }, 0, 0, 0, 0, 0, 0 }
+      { 0 }, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* From any thread. Each call reads all weights, for weights_hash. */

@@ -63,7 +63,9 @@ static exphil_status check_choices(const exphil_model_config *config, exphil_err
                         (int)config->type);
     XPH_TRY(check_choice("reserved", config->reserved, 0, error));
     XPH_TRY(check_choice("neutral_start", config->neutral_start, 1, error));
-    return check_choice("reserved_2", config->reserved_2, 0, error);
+    XPH_TRY(check_choice("reserved_2", config->reserved_2, 0, error));
+    XPH_TRY(check_choice("value", config->value, EXPHIL_VALUE_SHARED, error));
+    return check_choice("reserved_3", config->reserved_3, 0, error);
 }
 
 exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_model_config *known,

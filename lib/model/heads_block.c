@@ -93,6 +93,7 @@ void xph_heads_forward(xph_plan *plan)
     plan->z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, plan->x, plan->stats, plan->u, plan->z);
     plan->z = xph_emit_reals(plan, plan->z, plan->rows);
+    plan->value_z = xph_value_forward(plan, plan->u);
     xph_ref base = emit_base(plan, past_columns(plan));
     xph_heads_args args = heads_args(plan, plan->z, base);
     xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
@@ -128,6 +129,7 @@ void xph_heads_backward(xph_plan *plan)
                              xph_emit_typed(plan, dlogits, plan->rows), (xph_ref){0}, false);
     xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS),
                          xph_emit_typed(plan, dz, plan->rows), du, false);
+    xph_value_backward(plan, plan->u, du);
     xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
                        false);
 }
@@ -144,6 +146,7 @@ void xph_heads_draw(xph_plan *plan)
     xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     emit_trunk(plan, last, (xph_ref){0}, u, z);
     z = xph_emit_reals(plan, z, plan->rows);
+    (void)xph_value_forward(plan, u);
     xph_ref past = past_columns(plan);
     past = xph_columns(past, skipped * plan->row.ld);
     past.ld = every * plan->row.ld;

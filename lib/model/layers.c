@@ -104,6 +104,8 @@ exphil_status xph_model_declare(exphil_model *model, exphil_error *error)
     xph_declare_norm(&to, "norm", model->shape.hidden);
     model->heads_first = (int32_t)model->tensor_count;
     xph_heads_declare(&to);
+    model->value_first = (int32_t)model->tensor_count;
+    xph_value_declare(&to);
     XPH_TRY(to.status);
     model->shape.decaying = place(model, 1, 0);
     model->shape.weights = place(model, 0, model->shape.decaying);

@@ -91,6 +91,8 @@ static void fill_shape(exphil_model *model, xph_type narrow)
         .heads = spec->head_count,
         .logits = xph_spec_logits(spec),
         .hidden = config->hidden,
+        .value = config->value != EXPHIL_VALUE_NONE,
+        .detached = config->value == EXPHIL_VALUE_DETACHED,
         .real_bytes = config->type == EXPHIL_TYPE_F64 ? sizeof(double) : sizeof(float),
         .spec_hash = exphil_spec_hash(spec),
     };

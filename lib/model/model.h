@@ -28,6 +28,7 @@ typedef struct xph_model_shape {
     int32_t autoregressive; /* 1: the logits of a head depend on the values of the heads before it */
     int64_t window;         /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
+    int32_t value, detached; /* 1: there is a value head; its gradient ends before the blocks */
     int64_t told, tables;      /* columns of xph_model_told; ids + told: what the net takes as ids */
     int64_t state;             /* reals of recurrent state per stream */
     int64_t weights, decaying; /* elements of the arena (padding included, zero); the first of which decay */
@@ -154,11 +155,13 @@ exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed);
 /* Blocks and heads, teacher-forced; logits [M, L] stay in the net until the next forward. */
 exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io);
 void *xph_net_logits(const xph_net *net); /* device [M, L], real */
-/* After forward with the same io: dlogits [M, L] -> gradients, += into an arena shaped as the weights. */
+void *xph_net_values(const xph_net *net); /* likewise [M]; NULL: the model has no value head */
+/* After forward with the same io: dlogits [M, L], and with a value head dvalues [M] -> gradients, += into an arena
+ * shaped as the weights. */
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                               const void *dlogits, void *gradients);
+                               const void *dlogits, const void *dvalues, void *gradients);
 /* Blocks, then the heads draw the action of the last frame of every stream: how [A], noise [B,L] or NULL,
- * previous [B,A] or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L]. So a step in
+ * previous [B,A] or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L], xph_net_values [B]. So a step in
  * carry mode is a net (B,1), in window mode a net (B,window) whose state is not given. With
  * XPH_NET_DRAWS_ALL there are M rows where there are B here. */
 exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,

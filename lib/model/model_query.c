@@ -121,6 +121,7 @@ static void add_config(xph_hasher *hasher, const exphil_model *model)
     if (model->shape.narrow) add_number(hasher, model->shape.narrow); /* the same numbers compute otherwise */
     if (c->neutral_start) add_number(hasher, -1);                     /* of no type; absent is 0.1's hash */
     add_told(hasher, &model->told);
+    if (c->value) add_number(hasher, -2 - (int64_t)c->value); /* likewise */
 }
 
 uint64_t xph_model_config_hash(const exphil_model *model)
@@ -196,6 +197,7 @@ exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *i
     known.weights = model->shape.narrow ? model->shape.narrow : model->config.type;
     known.calibrated = model->calibrated;
     known.neutral_start = shape->neutral_start;
+    known.value = model->config.value;
     snprintf(known.layout, sizeof known.layout, "%s", model->spec->layout);
     snprintf(known.codec, sizeof known.codec, "%s", model->spec->codec);
     snprintf(known.blocks, sizeof known.blocks, "%s", model->blocks);

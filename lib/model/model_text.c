@@ -24,12 +24,13 @@ static const struct {
 #define COUNTS ((int32_t)(sizeof counts / sizeof counts[0]))
 #define MEMBERS                                                                                              \
   (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; then weights,
-                    neutral_start, conditions and delays where they are needed */
+                    neutral_start, conditions, delays and value where they are needed */
 
 static const char *const kind_words[] = {"bernoulli", "categorical", NULL};
 static const char *const mode_words[] = {"carry", "window", NULL};
 static const char *const order_words[] = {"independent", "autoregressive", NULL};
 static const char *const type_words[] = {"F32", "F64", NULL};
+static const char *const value_words[] = {"detached", "shared", NULL}; /* from EXPHIL_VALUE_DETACHED on */
 static const char *const weights_words[] = {"BF16", "I8", NULL}; /* from XPH_BF16 on */
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
@@ -106,6 +107,8 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     xph_json_add_text(out, "type", type_words[config->type]);
     if (config->neutral_start) xph_json_add_int(out, "neutral_start", 1); /* absent is what 0.1 wrote */
     write_told(&model->told, out);
+    if (config->value)
+        xph_json_add_text(out, "value", value_words[config->value - EXPHIL_VALUE_DETACHED]);
     if (model->shape.narrow) xph_json_add_text(out, "weights", weights_words[model->shape.narrow - XPH_BF16]);
     xph_json_close(out, '}');
 }
@@ -209,6 +212,14 @@ static exphil_status read_start(const xph_json *json, exphil_model_config *confi
     return EXPHIL_OK;
 }
 
+static exphil_status read_value(const xph_json *json, exphil_model_config *config, exphil_error *error)
+{
+    if (xph_json_find(json, 0, "value") < 0) return EXPHIL_OK;
+    XPH_TRY(read_word(json, 0, "value", value_words, &config->value, error));
+    config->value += EXPHIL_VALUE_DETACHED;
+    return EXPHIL_OK;
+}
+
 static exphil_status read_conditions(const xph_json *json, xph_model_text *text, exphil_error *error)
 {
     exphil_model_config *config = &text->config;
@@ -269,8 +280,9 @@ exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, ex
     XPH_TRY(read_start(json, config, error));
     XPH_TRY(read_conditions(json, text, error));
     XPH_TRY(read_delays(json, text, error));
-    const int32_t members =
-        MEMBERS + config->neutral_start + (config->condition_count > 0) + (config->delay_count > 0);
+    XPH_TRY(read_value(json, config, error));
+    const int32_t members = MEMBERS + config->neutral_start + (config->condition_count > 0) +
+                            (config->delay_count > 0) + (config->value > 0);
     if (xph_json_find(json, 0, "weights") < 0) return check_members(json, 0, members, error);
     XPH_TRY(read_word(json, 0, "weights", weights_words, &text->narrow, error));
     text->narrow += XPH_BF16;

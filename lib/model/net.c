@@ -68,6 +68,8 @@ static exphil_status plan_net(xph_net *net, exphil_error *error)
     plan->rows = net->batch * net->time;
     plan->logits = xph_plan_reals(plan, plan->rows, net->model->shape.logits);
     net->logits_at = (size_t)plan->logits.at;
+    if (net->model->shape.value) plan->values = xph_plan_reals(plan, plan->rows, 1);
+    net->values_at = (size_t)plan->values.at;
     plan_blocks(plan);
     plan_heads(plan);
     net->kept_bytes = plan->train ? plan->top : 0;
@@ -167,6 +169,11 @@ size_t xph_net_kept_bytes(const xph_net *net)
 void *xph_net_logits(const xph_net *net)
 {
     return net->arena + net->logits_at;
+}
+
+void *xph_net_values(const xph_net *net)
+{
+    return net->model->shape.value ? net->arena + net->values_at : NULL;
 }
 
 /* ---- running ------------------------------------------------------------------------------------------- */
@@ -306,11 +313,12 @@ exphil_status xph_net_forward(xph_net *net, const void *weights, const void *pac
 }
 
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                               const void *dlogits, void *gradients)
+                               const void *dlogits, const void *dvalues, void *gradients)
 {
     if (!(net->flags & XPH_NET_TRAIN)) return EXPHIL_E_STATE;
     bases b = bases_of(weights, packed, io);
     b.at[XPH_SPACE_DLOGITS] = dlogits;
+    b.at[XPH_SPACE_DVALUES] = dvalues;
     b.at[XPH_SPACE_GRADIENTS] = gradients;
     write_addresses(net, &b, io);
     return run(net, &net->backward);

@@ -30,6 +30,7 @@ enum {
     XPH_SPACE_LAGGING,  /* nor this: xph_net_io.lagging */
     XPH_SPACE_BACK,     /* nor this: xph_net_io.back */
     XPH_SPACE_DLOGITS,
+    XPH_SPACE_DVALUES,
     XPH_SPACE_HOW,
     XPH_SPACE_NOISE,
     XPH_SPACE_PREVIOUS,
@@ -103,7 +104,7 @@ struct xph_net {
     xph_embed_table table[EXPHIL_IDS_MAX];
     unsigned char *arena; /* device */
     size_t arena_bytes;
-    size_t logits_at;        /* in the arena */
+    size_t logits_at, values_at; /* in the arena */
     size_t kept_bytes;       /* of the arena: what stays from forward to backward */
     xph_spare *spares;       /* live as long as the net: recordings may hold them */
     bool recording, refused; /* refused: something in this recording */
@@ -143,6 +144,7 @@ typedef struct xph_plan {
     xph_ref x, dx;             /* residual stream [rows,H] and its gradient */
     xph_ref out;               /* where the block being emitted gives its output; none: a new buffer */
     xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
+    xph_ref value_z, values;          /* trunk of the value head, and what it says */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
 

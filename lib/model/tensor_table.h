@@ -69,10 +69,9 @@ struct exphil_model {
     char blocks[XPH_BLOCKS_TEXT]; /* the pattern as it was given */
     xph_block block[XPH_BLOCKS_MOST];
     int64_t block_count;
-    xph_tensor *tensor; /* in the order input, ids, blocks, norm, heads */
+    xph_tensor *tensor; /* in the order input, ids, blocks, norm, heads, value */
     int64_t tensor_count, tensor_capacity;
-    int32_t input_first, norm_first, heads_first; /* indices of tensors */
-    int32_t reserved;
+    int32_t input_first, norm_first, heads_first, value_first; /* indices of tensors */
     int64_t row; /* width of an input row: floats + ids + conditions + past actions */
     xph_head head[EXPHIL_HEADS_MAX];
     xph_model_shape shape;

@@ -63,7 +63,8 @@ struct exphil_session {
     float *melee_floats;            /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
     float *logits, *fresh; /* [streams,L] of the last step that went well, and of the one under way */
-    double *wide;          /* [streams,L] buffer for F64 logits, or NULL */
+    float *values, *fresh_values; /* [streams] likewise; NULL: the model has no value head */
+    double *wide;          /* [streams,L + values] buffer for F64 logits and values, or NULL */
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */

@@ -61,7 +61,11 @@ static void cut_host(exphil_session *session, cutter *c)
     session->decided = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
     session->logits = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->fresh = cut(c, streams * (size_t)shape->logits, sizeof(float));
-    session->wide = shape->type == XPH_F64 ? cut(c, streams * (size_t)shape->logits, sizeof(double)) : NULL;
+    session->values = shape->value ? cut(c, streams, sizeof(float)) : NULL;
+    session->fresh_values = shape->value ? cut(c, streams, sizeof(float)) : NULL;
+    session->wide = shape->type == XPH_F64
+                        ? cut(c, streams * (size_t)(shape->logits + shape->value), sizeof(double))
+                        : NULL;
 }
 
 /* A device that works in the host's memory reads what was staged where it stands. */
@@ -370,6 +374,7 @@ static exphil_status copy_state(const exphil_session *from, exphil_session *to)
     const xph_backend *backend = to->device->backend;
     memcpy(to->host, from->host, (size_t)to->streams * to->host_bytes);
     memcpy(to->logits, from->logits, (size_t)(to->streams * to->shape->logits) * sizeof *to->logits);
+    if (to->values) memcpy(to->values, from->values, (size_t)to->streams * sizeof *to->values);
     size_t bytes = (size_t)to->streams * to->state_bytes;
     if (bytes == 0) return EXPHIL_OK;
     to->lagging = false;

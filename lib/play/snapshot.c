@@ -1,6 +1,6 @@
 /* The state of one stream as one flat block, for rollback, clones and other processes; and the small hot
  * calls that change a stream between steps. Block: header, host part of the stream, recurrent state, logits
- * of the last step. */
+ * of the last step, and what the value head said. */
 #include "play/play.h"
 
 #include <exphil/conditions.h>
@@ -16,10 +16,16 @@ static size_t logit_bytes(const exphil_session *session)
     return (size_t)session->shape->logits * sizeof(float);
 }
 
+static size_t value_bytes(const exphil_session *session)
+{
+    return session->values ? sizeof(float) : 0;
+}
+
 size_t exphil_session_state_size(const exphil_session *session)
 {
     if (!session) return 0;
-    return sizeof(snapshot_header) + session->host_bytes + session->state_bytes + logit_bytes(session);
+    return sizeof(snapshot_header) + session->host_bytes + session->state_bytes + logit_bytes(session) +
+           value_bytes(session);
 }
 
 static exphil_status check_stream(const exphil_session *session, int64_t stream)
@@ -56,6 +62,7 @@ static exphil_status save(const exphil_session *session, int64_t stream, unsigne
     }
     to += session->state_bytes;
     memcpy(to, session->logits + stream * session->shape->logits, logit_bytes(session));
+    if (session->values) memcpy(to + logit_bytes(session), session->values + stream, value_bytes(session));
     return EXPHIL_OK;
 }
 
@@ -168,6 +175,9 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     memcpy(xph_play_at(session, stream), from, session->host_bytes);
     memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes,
            logit_bytes(session));
+    if (session->values)
+        memcpy(session->values + stream, state + session->state_bytes + logit_bytes(session),
+               value_bytes(session));
     return EXPHIL_OK;
 }
 

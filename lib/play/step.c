@@ -132,7 +132,11 @@ static exphil_status fetch_outputs(const exphil_session *session)
     if (session->actions != session->d_actions)
         XPH_TRY(backend->download(stream, session->actions, session->d_actions,
                                   (size_t)(session->streams * shape->heads) * sizeof(int32_t)));
-    return backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes);
+    XPH_TRY(backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes));
+    if (!session->values) return EXPHIL_OK;
+    to = session->wide ? (void *)(session->wide + count) : (void *)session->fresh_values;
+    return backend->download(stream, to, xph_net_values(session->net),
+                             (size_t)session->streams * shape->real_bytes);
 }
 
 /* The new state goes to the second half: a step that fails has moved nothing, but spoilt that half. A window needs no
@@ -240,21 +244,30 @@ static exphil_status run_net(exphil_session *session)
     XPH_TRY(status);
     XPH_TRY(backend->stream_wait(stream));
     for (size_t i = 0; session->wide && i < count; i++) session->fresh[i] = (float)session->wide[i];
+    for (int64_t b = 0; session->wide && session->values && b < session->streams; b++)
+        session->fresh_values[b] = (float)session->wide[count + (size_t)b];
     return EXPHIL_OK;
 }
 
-/* Finite weights and inputs can still overflow; such streams start again. */
-static exphil_status check_logits(exphil_session *session)
+static bool outputs_finite(const exphil_session *session, int64_t b)
 {
-    int64_t width = session->shape->logits, bad = -1;
+    int64_t width = session->shape->logits;
+    return xph_find_not_finite(session->fresh + b * width, width) < 0 &&
+           (!session->values || xph_find_not_finite(session->fresh_values + b, 1) < 0);
+}
+
+/* Finite weights and inputs can still overflow; such streams start again. */
+static exphil_status check_outputs(exphil_session *session)
+{
+    int64_t bad = -1;
     for (int64_t b = 0; b < session->streams; b++) {
-        if (xph_find_not_finite(session->fresh + b * width, width) < 0) continue;
+        if (outputs_finite(session, b)) continue;
         XPH_TRY(xph_play_reset(session, b));
         bad = b;
     }
     if (bad < 0) return EXPHIL_OK;
-    return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: the logits are not finite; it was reset",
-                         (long long)bad);
+    return xph_play_fail(session, EXPHIL_E_NUMERIC, "stream %lld: the logits%s are not finite; it was reset",
+                         (long long)bad, session->values ? " or the value" : "");
 }
 
 /* ---- what a step changes ---------------------------------------------------------------------------------------- */
@@ -290,6 +303,8 @@ static void commit(exphil_session *session, bool own_noise)
     session->lagging = true;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));
+    if (session->values)
+        memcpy(session->values, session->fresh_values, (size_t)session->streams * sizeof(float));
     for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, own_noise);
 }
 
@@ -308,7 +323,7 @@ static exphil_status step_rows(exphil_session *session, const float *floats, con
     stage(session, floats, ids, noise);
     exphil_status status = run_net(session);
     if (status < 0) return xph_play_fail(session, status, "the device failed in a step");
-    XPH_TRY(check_logits(session));
+    XPH_TRY(check_outputs(session));
     commit(session, noise == NULL);
     give_actions(session, actions);
     return EXPHIL_OK;

@@ -7,7 +7,7 @@
 
 /* Device blocks of a feed, in the order of feed->bytes. */
 enum { IDS = 2 }; /* of the inputs */
-enum { STATE_IN = XPH_FEED_INPUTS, STATE_OUT, DLOGITS, SUMS, ROWS_LOSS };
+enum { STATE_IN = XPH_FEED_INPUTS, STATE_OUT, DLOGITS, DVALUES, SUMS, ROWS_LOSS };
 _Static_assert(ROWS_LOSS + 1 == XPH_FEED_BLOCKS, "every block has its size in xph_feed.bytes");
 
 static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t *bytes)
@@ -33,6 +33,7 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
            block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[STATE_IN]) &&
            block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[STATE_OUT]) &&
            block_bytes(rows, shape->logits, 1, shape->real_bytes, &bytes[DLOGITS]) &&
+           (!shape->value || block_bytes(rows, 1, 1, shape->real_bytes, &bytes[DVALUES])) &&
            block_bytes(shape->heads, 1, 1, sizeof(double), &bytes[SUMS]) &&
            block_bytes(rows, shape->heads, 1, sizeof(double), &bytes[ROWS_LOSS]);
 }
@@ -59,7 +60,8 @@ void xph_feed_destroy(xph_feed *feed)
 {
     if (!feed->device) return;
     const xph_backend *backend = feed->device->backend;
-    void *const block[] = {feed->state[0], feed->state[1], feed->dlogits, feed->sums, feed->rows_loss};
+    void *const block[] = {feed->state[0], feed->state[1], feed->dlogits,
+                           feed->dvalues,  feed->sums,     feed->rows_loss};
     if (feed->uploads) backend->stream_wait(feed->uploads);
     if (feed->net) backend->stream_wait(xph_net_stream(feed->net));
     for (int i = 0; i < 2; i++) free_slot(feed, &feed->slot[i]);
@@ -101,19 +103,20 @@ static exphil_status make_slot(const xph_feed *feed, xph_feed_slot *slot, exphil
 static exphil_status make_blocks(xph_feed *feed, exphil_error *error)
 {
     const xph_backend *backend = feed->device->backend;
-    void **const block[] = {&feed->state[0], &feed->state[1], &feed->dlogits, (void **)&feed->sums,
-                            (void **)&feed->rows_loss};
+    void **const block[] = {&feed->state[0], &feed->state[1],      &feed->dlogits,
+                            &feed->dvalues,  (void **)&feed->sums, (void **)&feed->rows_loss};
     if (!size_blocks(feed, feed->bytes))
         return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld frames is too large",
                         (long long)feed->batch, (long long)feed->time);
     for (int i = STATE_IN; i < XPH_FEED_BLOCKS; i++)
-        XPH_TRY(take_block(feed, feed->bytes[i], block[i - STATE_IN], error));
+        if (feed->bytes[i]) XPH_TRY(take_block(feed, feed->bytes[i], block[i - STATE_IN], error));
     for (int i = 0; i < 2; i++) XPH_TRY(make_slot(feed, &feed->slot[i], error));
     exphil_status status = backend->stream_create(feed->device, 0, &feed->uploads);
     if (status < 0) return xph_fail_device(error, feed->device, status, "the device made no stream");
     xph_stream *stream = xph_net_stream(feed->net);
     status = backend->zero(stream, feed->state[0], feed->bytes[STATE_IN]);
     if (status >= 0) status = backend->zero(stream, feed->state[1], feed->bytes[STATE_OUT]);
+    if (status >= 0 && feed->dvalues) status = backend->zero(stream, feed->dvalues, feed->bytes[DVALUES]);
     return status < 0 ? xph_fail_device(error, feed->device, status, "the device could not clear its state")
                       : EXPHIL_OK;
 }

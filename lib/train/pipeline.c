@@ -49,7 +49,7 @@ static exphil_status run_batch(exphil_trainer *trainer)
                              trainer->control));
     xph_feed_io(feed, &io);
     return xph_net_backward(feed->net, xph_trainer_seen(trainer), trainer->packed, &io, feed->dlogits,
-                            trainer->gradients);
+                            feed->dvalues, trainer->gradients);
 }
 
 static exphil_status run_settle(const exphil_trainer *trainer)

@@ -49,7 +49,7 @@ typedef struct xph_losses {
 exphil_status xph_losses_take(const exphil_spec *spec, const exphil_head_loss *given, xph_losses *losses,
                               exphil_error *error);
 
-enum { XPH_FEED_INPUTS = 7, XPH_FEED_BLOCKS = 12 };
+enum { XPH_FEED_INPUTS = 7, XPH_FEED_BLOCKS = 13 };
 
 /* One of the two slots for a batch. */
 typedef struct xph_feed_slot {
@@ -78,6 +78,7 @@ typedef struct xph_feed {
     int32_t parity;
     int32_t reserved;
     void *state[2], *dlogits; /* state: in and out, swapped after every batch */
+    void *dvalues;            /* NULL: the model has no value head; 0 where nothing is asked of it */
     double *sums, *rows_loss;
     const xph_kernel *loss;
     size_t bytes[XPH_FEED_BLOCKS]; /* of the device blocks above, in order */

@@ -268,7 +268,7 @@ static void check(exphil_context *context, const char *name, int32_t type)
     compare(&g, "logits", xph_net_logits(net), g.rows * shape->logits);
     compare(&g, "state_out", g.state_out, g.batch * shape->state);
     check_loss(&g, xph_net_logits(net), actions);
-    assert_ok(xph_net_backward(net, g.weights, g.packed, &io, g.dlogits, g.gradients));
+    assert_ok(xph_net_backward(net, g.weights, g.packed, &io, g.dlogits, NULL, g.gradients));
     check_gradients(&g);
     xph_net_destroy(net);
     void *const all[] = {floats, ids, past, actions, reset};

@@ -16,7 +16,7 @@ typedef struct probe {
     void *state_out;
 } probe;
 
-/* sum dlogits * logits, so that dlogits is its gradient by the logits. */
+/* sum dlogits * logits + dvalues * values, so that these are its gradients. */
 static double objective(const probe *p)
 {
     model_case *c = p->c;
@@ -26,6 +26,8 @@ static double objective(const probe *p)
     const double *logits = xph_net_logits(p->net), *weight = c->dlogits;
     double sum = 0.0;
     for (int64_t i = 0; i < c->rows * c->shape->logits; i++) sum += logits[i] * weight[i];
+    const double *values = xph_net_values(p->net), *by_value = c->dvalues;
+    for (int64_t i = 0; values && i < c->rows; i++) sum += values[i] * by_value[i];
     return sum;
 }
 
@@ -94,7 +96,7 @@ static void check_model(const exphil_model_config *config, int64_t batch, int64_
     if (xph_net_create(model, batch, time, XPH_NET_TRAIN, &p.net, &error) < 0) fail_msg("%s", error.message);
     objective(&p);
     xph_net_io io = model_case_io(p.c, p.state_in, p.state_out);
-    assert_ok(xph_net_backward(p.net, p.c->weights, p.c->packed, &io, p.c->dlogits, p.c->gradients));
+    assert_ok(xph_net_backward(p.net, p.c->weights, p.c->packed, &io, p.c->dlogits, p.c->dvalues, p.c->gradients));
     xph_rng rng = {.seed = 5, .stream = XPH_RNG_TEST};
     for (int64_t i = 0; i < xph_model_param_count(model); i++)
         check_param(&p, xph_model_param(model, i), &rng, config->blocks);
@@ -157,6 +159,65 @@ static void other_games(void **unused)
     check_model(&config, 1, 5, 3, false);
 }
 
+static void shared_values(void **unused)
+{
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        exphil_model_config config = model_case_config(patterns[i], EXPHIL_TYPE_F64);
+        config.value = EXPHIL_VALUE_SHARED;
+        config.heads = (int32_t)i % 2;
+        config.hidden = 9;
+        check_model(&config, 3, 6, 4, true);
+    }
+}
+
+/* Gradients of a model with this kind of value head, in its own order of tensors, for dlogits and dvalues or without the
+ * latter. */
+static model_case *gradients_of(exphil_context *context, int32_t value, bool asked)
+{
+    exphil_model_config config = model_case_config("mamba lstm", EXPHIL_TYPE_F64);
+    config.value = value;
+    exphil_model *model = model_case_create(context, &config);
+    model_case *c = model_case_make(model, 2, 5, 3, 0.3, 3);
+    if (!asked) memset(c->dvalues, 0, (size_t)c->rows * sizeof(double));
+    probe p = {.c = c};
+    assert_ok(xph_net_create(model, 2, 5, XPH_NET_TRAIN, &p.net, NULL));
+    objective(&p);
+    xph_net_io io = model_case_io(c, NULL, NULL);
+    assert_ok(xph_net_backward(p.net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients));
+    xph_net_destroy(p.net);
+    return c;
+}
+
+static void free_gradients(model_case *c)
+{
+    exphil_model *model = c->model;
+    model_case_free(c);
+    exphil_model_destroy(model);
+}
+
+/* What a detached value head learns is what a shared one does, and the rest learns as if there were none. */
+static void detached_values(void **unused)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    model_case *shared = gradients_of(context, EXPHIL_VALUE_SHARED, true),
+               *detached = gradients_of(context, EXPHIL_VALUE_DETACHED, true),
+               *silent = gradients_of(context, EXPHIL_VALUE_DETACHED, false);
+    for (int64_t i = 0; i < xph_model_param_count(detached->model); i++) {
+        const xph_param *param = xph_model_param(detached->model, i);
+        const double *found = (const double *)detached->gradients + param->offset;
+        bool of_value = strncmp(param->name, "value.", 6) == 0;
+        const model_case *other = of_value ? shared : silent;
+        const double *wanted = (const double *)other->gradients + param->offset;
+        assert_memory_equal(found, wanted, (size_t)param->count * sizeof *found);
+        for (int64_t k = 0; of_value && k < param->count; k++)
+            assert_true(((const double *)silent->gradients)[param->offset + k] == 0.0);
+    }
+    free_gradients(shared);
+    free_gradients(detached);
+    free_gradients(silent);
+    exphil_context_destroy(context);
+}
+
 /* Gradients are added, not written. */
 static void gradients_accumulate(void **unused)
 {
@@ -169,11 +230,11 @@ static void gradients_accumulate(void **unused)
     assert_ok(xph_net_create(model, 2, 5, XPH_NET_TRAIN, &p.net, NULL));
     objective(&p);
     xph_net_io io = model_case_io(c, NULL, NULL);
-    assert_ok(xph_net_backward(p.net, c->weights, c->packed, &io, c->dlogits, c->gradients));
+    assert_ok(xph_net_backward(p.net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients));
     size_t bytes = (size_t)c->shape->weights * sizeof(double);
     double *once = malloc(bytes), *twice = c->gradients;
     memcpy(once, c->gradients, bytes);
-    assert_ok(xph_net_backward(p.net, c->weights, c->packed, &io, c->dlogits, c->gradients));
+    assert_ok(xph_net_backward(p.net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients));
     double most = 0.0;
     for (int64_t i = 0; i < c->shape->weights; i++)
         if (fabs(twice[i] - 2.0 * once[i]) > most) most = fabs(twice[i] - 2.0 * once[i]);
@@ -190,7 +251,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pattern),        cmocka_unit_test(autoregressive_with_resets_and_state),
         cmocka_unit_test(long_chunks),          cmocka_unit_test(other_games),
-        cmocka_unit_test(gradients_accumulate),
+        cmocka_unit_test(gradients_accumulate), cmocka_unit_test(shared_values),
+        cmocka_unit_test(detached_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

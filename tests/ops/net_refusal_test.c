@@ -105,7 +105,7 @@ static exphil_status run_net(xph_net *net, const model_case *c, void *state)
 {
     const xph_net_io io = model_case_io(c, c->state, state);
     XPH_TRY(xph_net_forward(net, c->weights, c->packed, &io));
-    return xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->gradients);
+    return xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients);
 }
 
 static outcome work(exphil_context *context, bool refuses)

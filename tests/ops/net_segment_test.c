@@ -16,7 +16,7 @@ static void run_chunk(model_case *c, xph_net *net, const void *state_in, void *s
 {
     xph_net_io io = model_case_io(c, state_in, state_out);
     assert_ok(xph_net_forward(net, c->weights, c->packed, &io));
-    assert_ok(xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->gradients));
+    assert_ok(xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients));
 }
 
 static outcome run(model_case *c, uint32_t flags)

@@ -8,7 +8,8 @@
 static const char *const patterns[] = {EACH_BLOCK "mamba*2", "(lstm ffn)*2", "mamba attention gru mlp ffn"};
 #define PATTERNS (sizeof patterns / sizeof patterns[0])
 
-/* Logits of all frames as doubles; the state is carried in state (NULL: none in, none out). */
+/* Logits of all frames as doubles, and behind each frame's its value, where the model has that; the state is carried in
+ * state (NULL: none in, none out). */
 static void forward(exphil_model *model, model_case *c, void *state, uint32_t flags, double *logits)
 {
     xph_net *net = NULL;
@@ -16,8 +17,12 @@ static void forward(exphil_model *model, model_case *c, void *state, uint32_t fl
     assert_ok(xph_net_pack(net, c->weights, c->packed));
     xph_net_io io = model_case_io(c, state, state);
     assert_ok(xph_net_forward(net, c->weights, c->packed, &io));
-    for (int64_t i = 0; i < c->rows * c->shape->logits; i++)
-        logits[i] = model_case_get(c, xph_net_logits(net), i);
+    int64_t width = c->shape->logits, all = width + c->shape->value;
+    for (int64_t r = 0; r < c->rows; r++) {
+        for (int64_t i = 0; i < width; i++)
+            logits[r * all + i] = model_case_get(c, xph_net_logits(net), r * width + i);
+        if (c->shape->value) logits[r * all + width] = model_case_get(c, xph_net_values(net), r);
+    }
     xph_net_destroy(net);
 }
 
@@ -32,7 +37,7 @@ static void *zero_state(const model_case *c)
 static void in_chunks(exphil_model *model, const model_case *c, int64_t length, uint32_t flags,
                       double *logits, void *state)
 {
-    int64_t classes = c->shape->logits;
+    int64_t classes = c->shape->logits + c->shape->value;
     double *part = malloc((size_t)(c->batch * length * classes) * sizeof *part);
     for (int64_t first = 0; first < c->time; first += length) {
         int64_t time = first + length < c->time ? length : c->time - first;
@@ -50,6 +55,7 @@ typedef struct variant {
     const char *blocks;
     int32_t type, heads;
     int64_t hidden, batch, time, resets, window;
+    int32_t value;
 } variant;
 
 static double largest_difference(const double *a, const double *b, int64_t count)
@@ -65,9 +71,10 @@ static void check_chunks(const variant *v, int64_t length, uint32_t flags, doubl
     config.heads = v->heads;
     config.hidden = v->hidden;
     config.attention_window_frames = v->window;
+    config.value = v->value;
     exphil_model *model = model_case_create(context, &config);
     model_case *c = model_case_make(model, v->batch, v->time, v->resets, 0.2, 17);
-    int64_t count = c->rows * c->shape->logits, states = v->batch * c->shape->state;
+    int64_t count = c->rows * (c->shape->logits + c->shape->value), states = v->batch * c->shape->state;
     double *whole = malloc((size_t)count * sizeof *whole), *parts = malloc((size_t)count * sizeof *parts);
     void *end = zero_state(c), *carried = zero_state(c);
     forward(model, c, end, flags, whole);
@@ -95,9 +102,9 @@ static void steps_have_the_bits_of_a_chunk(void **unused)
 {
     for (size_t i = 0; i < PATTERNS; i++) {
         for (int32_t type = XPH_F32; type <= XPH_F64; type++) {
-            variant v = {patterns[i], type, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 3, 7, 4, 5};
+            variant v = {patterns[i], type, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 3, 7, 4, 5, EXPHIL_VALUE_SHARED};
             check_chunks(&v, 1, XPH_NET_PLAIN, 0.0);
-            v = (variant){patterns[i], type, EXPHIL_HEADS_INDEPENDENT, 40, 1, 33, 0, 60};
+            v = (variant){patterns[i], type, EXPHIL_HEADS_INDEPENDENT, 40, 1, 33, 0, 60, 0};
             check_chunks(&v, 1, XPH_NET_PLAIN, 0.0);
         }
     }
@@ -106,7 +113,7 @@ static void steps_have_the_bits_of_a_chunk(void **unused)
 static void chunks_have_the_bits_of_one(void **unused)
 {
     for (size_t i = 0; i < PATTERNS; i++) {
-        variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 5, 23, 9, 6};
+        variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 5, 23, 9, 6, EXPHIL_VALUE_DETACHED};
         check_chunks(&v, 4, XPH_NET_PLAIN, 0.0);
         check_chunks(&v, 11, XPH_NET_PLAIN | XPH_NET_INLINE, 0.0);
     }
@@ -116,7 +123,7 @@ static void chunks_have_the_bits_of_one(void **unused)
 static void chosen_methods_agree(void **unused)
 {
     for (size_t i = 0; i < PATTERNS; i++) {
-        variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_INDEPENDENT, 24, 2, 100, 40, 29};
+        variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_INDEPENDENT, 24, 2, 100, 40, 29, EXPHIL_VALUE_SHARED};
         check_chunks(&v, 1, 0, 1e-5);
         check_chunks(&v, 32, 0, 1e-5);
     }

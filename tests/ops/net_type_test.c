@@ -38,7 +38,7 @@ static outcome train(exphil_context *context, const char *blocks, int32_t type, 
     xph_net_io io = model_case_io(c, NULL, c->state);
     assert_ok(xph_net_pack(net, c->weights, c->packed));
     assert_ok(xph_net_forward(net, c->weights, c->packed, &io));
-    assert_ok(xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->gradients));
+    assert_ok(xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients));
     outcome o = {.logits_count = c->rows * c->shape->logits, .weights = c->shape->weights};
     o.logits = malloc((size_t)o.logits_count * sizeof *o.logits);
     o.gradients = malloc((size_t)o.weights * sizeof *o.gradients);

@@ -145,6 +145,9 @@ model_case *model_case_make(exphil_model *model, int64_t batch, int64_t time, in
     draw_reals(c, c->state, batch * c->shape->state, 0.0, &rng);
     c->dlogits = memory((size_t)(c->rows * c->shape->logits) * c->shape->real_bytes);
     draw_reals(c, c->dlogits, c->rows * c->shape->logits, 1.0, &rng);
+    if (!c->shape->value) return c;
+    c->dvalues = memory((size_t)c->rows * c->shape->real_bytes);
+    draw_reals(c, c->dvalues, c->rows, 1.0, &rng);
     return c;
 }
 
@@ -152,7 +155,8 @@ void model_case_free(model_case *c)
 {
     if (!c) return;
     void *const all[] = {c->floats,  c->ids,    c->past,      c->actions, c->reset,
-                         c->weights, c->packed, c->gradients, c->state,   c->dlogits};
+                         c->weights, c->packed, c->gradients, c->state,   c->dlogits,
+                         c->dvalues};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
     free(c);
 }
@@ -194,6 +198,7 @@ model_case *model_case_cut(const model_case *c, int64_t first, int64_t time)
     part->actions = cut(c, c->actions, first, time, action);
     if (c->reset) part->reset = cut(c, c->reset, first, time, 1);
     part->dlogits = cut(c, c->dlogits, first, time, (size_t)shape->logits * shape->real_bytes);
+    if (c->dvalues) part->dvalues = cut(c, c->dvalues, first, time, shape->real_bytes);
     size_t bytes = (size_t)shape->weights * shape->real_bytes;
     part->weights = memcpy(memory(bytes), c->weights, bytes);
     part->gradients = memset(memory(bytes), 0, bytes);

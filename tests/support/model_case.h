@@ -33,6 +33,7 @@ typedef struct model_case {
     void *weights, *packed, *gradients; /* arenas of its own: the model's weights, shaken */
     void *state;                        /* [B, state], of small random numbers where that makes sense */
     void *dlogits;                      /* [M, L] */
+    void *dvalues;                      /* [M]; NULL: the model has no value head */
 } model_case;
 
 /* resets: one frame in so many starts an episode; 0: none. shake: half-width of what is added to every

@@ -260,7 +260,7 @@ static void impossible_nets(void **state)
     assert_null(net);
     assert_int_equal(xph_net_create(model, 1, 1, 0, &net, &error), EXPHIL_OK);
     xph_net_io io = {0};
-    assert_int_equal(xph_net_backward(net, NULL, NULL, &io, NULL, NULL), EXPHIL_E_STATE);
+    assert_int_equal(xph_net_backward(net, NULL, NULL, &io, NULL, NULL, NULL), EXPHIL_E_STATE);
     xph_net_destroy(net);
     exphil_model_destroy(model);
 }

@@ -110,7 +110,7 @@ static void running_allocates_nothing(void **unused)
     xph_net_io io = model_case_io(c, NULL, c->state);
     assert_ok(xph_net_pack(net, c->weights, c->packed));
     assert_ok(xph_net_forward(net, c->weights, c->packed, &io));
-    assert_ok(xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->gradients));
+    assert_ok(xph_net_backward(net, c->weights, c->packed, &io, c->dlogits, c->dvalues, c->gradients));
     assert_int_equal(atomic_load(&memory.calls), calls);
     xph_net_destroy(net);
     model_case_free(c);
