@@ -4,7 +4,7 @@
  *
  * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers),
  * conditions.h (what a policy is told beside the frame), plan.h (the memory that a training will take), notes.h (what a
- * policy carries of its history) and examine.h (what it says to each frame).
+ * policy carries of its history), examine.h (what it says to each frame) and learn.h (how it becomes better).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher
@@ -1179,7 +1179,9 @@ typedef struct exphil_trainer_config {
     /* which weights exphil_trainer_save writes for play, EXPHIL_WEIGHTS or EXPHIL_WEIGHTS_AVERAGED, which needs
      * ema_decay (EXPHIL_E_INVALID). Its checkpoint has both, whatever this is */
     int32_t saved_weights;
-    int32_t reserved; /* must be 0 */
+    /* 1: what is computed over a chunk has the bits of the steps of play, on the CPU, also where blocks are attention,
+     * of which long chunks are otherwise computed in another order (learn.h) */
+    int32_t as_played;
 } exphil_trainer_config;
 /* clang-format off */
 #define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }

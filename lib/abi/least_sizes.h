@@ -6,6 +6,7 @@
 #include <exphil/conditions.h>
 #include <exphil/examine.h>
 #include <exphil/games.h>
+#include <exphil/learn.h>
 #include <exphil/notes.h>
 #include <exphil/plan.h>
 #include <exphil/slp.h>
@@ -57,6 +58,7 @@ enum {
     XPH_LEAST_exphil_games_added = sizeof(exphil_games_added),           /* not released */
     XPH_LEAST_exphil_selection = sizeof(exphil_selection),               /* not released */
     XPH_LEAST_exphil_selection_report = sizeof(exphil_selection_report), /* not released */
+    XPH_LEAST_exphil_forward = sizeof(exphil_forward),                   /* not released */
     XPH_LEAST_exphil_plan_config = sizeof(exphil_plan_config),           /* not released */
     XPH_LEAST_exphil_plan = sizeof(exphil_plan),                         /* not released */
 };

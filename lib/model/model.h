@@ -28,7 +28,7 @@ typedef struct xph_model_shape {
     int32_t autoregressive; /* 1: the logits of a head depend on the values of the heads before it */
     int64_t window;         /* frames, 0 in carry mode */
     int64_t floats, ids, heads, logits, hidden;
-    int32_t value, detached; /* 1: there is a value head; its gradient ends before the blocks */
+    int32_t value, detached;   /* 1: there is a value head; its gradient ends before the blocks */
     int64_t told, tables;      /* columns of xph_model_told; ids + told: what the net takes as ids */
     int64_t state;             /* reals of recurrent state per stream */
     int64_t weights, decaying; /* elements of the arena (padding included, zero); the first of which decay */

@@ -31,7 +31,7 @@ static const char *const mode_words[] = {"carry", "window", NULL};
 static const char *const order_words[] = {"independent", "autoregressive", NULL};
 static const char *const type_words[] = {"F32", "F64", NULL};
 static const char *const value_words[] = {"detached", "shared", NULL}; /* from EXPHIL_VALUE_DETACHED on */
-static const char *const weights_words[] = {"BF16", "I8", NULL}; /* from XPH_BF16 on */
+static const char *const weights_words[] = {"BF16", "I8", NULL};       /* from XPH_BF16 on */
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
@@ -107,8 +107,7 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     xph_json_add_text(out, "type", type_words[config->type]);
     if (config->neutral_start) xph_json_add_int(out, "neutral_start", 1); /* absent is what 0.1 wrote */
     write_told(&model->told, out);
-    if (config->value)
-        xph_json_add_text(out, "value", value_words[config->value - EXPHIL_VALUE_DETACHED]);
+    if (config->value) xph_json_add_text(out, "value", value_words[config->value - EXPHIL_VALUE_DETACHED]);
     if (model->shape.narrow) xph_json_add_text(out, "weights", weights_words[model->shape.narrow - XPH_BF16]);
     xph_json_close(out, '}');
 }

@@ -105,9 +105,9 @@ struct xph_net {
     unsigned char *arena; /* device */
     size_t arena_bytes;
     size_t logits_at, values_at; /* in the arena */
-    size_t kept_bytes;       /* of the arena: what stays from forward to backward */
-    xph_spare *spares;       /* live as long as the net: recordings may hold them */
-    bool recording, refused; /* refused: something in this recording */
+    size_t kept_bytes;           /* of the arena: what stays from forward to backward */
+    xph_spare *spares;           /* live as long as the net: recordings may hold them */
+    bool recording, refused;     /* refused: something in this recording */
 };
 
 /* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored:

@@ -62,9 +62,9 @@ struct exphil_session {
     int32_t *actions;               /* [streams,A] what it gives */
     float *melee_floats;            /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
-    float *logits, *fresh; /* [streams,L] of the last step that went well, and of the one under way */
+    float *logits, *fresh;        /* [streams,L] of the last step that went well, and of the one under way */
     float *values, *fresh_values; /* [streams] likewise; NULL: the model has no value head */
-    double *wide;          /* [streams,L + values] buffer for F64 logits and values, or NULL */
+    double *wide;                 /* [streams,L + values] buffer for F64 logits and values, or NULL */
     unsigned char *memory;
     size_t memory_bytes;
     /* device memory, one block */
@@ -106,6 +106,10 @@ void xph_play_forget(exphil_session *session);
  * const: the flag and the text of the last failure are no part of a session's value. */
 exphil_status xph_play_enter(const exphil_session *session);
 void xph_play_leave(const exphil_session *session);
+/* The recurrent state in a block of exphil_session_state_save, of whatever weights. EXPHIL_E_FORMAT, EXPHIL_E_MISMATCH: it
+ * is none, or of another model. */
+exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,
+                                   const void **state, exphil_error *error);
 /* Remembers why a hot call failed. */
 void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)
     XPH_PRINTF(3, 4);

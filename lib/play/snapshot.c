@@ -4,6 +4,7 @@
 #include "play/play.h"
 
 #include <exphil/conditions.h>
+#include <exphil/learn.h>
 
 typedef struct snapshot_header {
     uint64_t magic, weights_hash, play_hash, bytes;
@@ -77,6 +78,23 @@ exphil_status exphil_session_state_save(const exphil_session *session, int64_t s
     }
     xph_play_leave(session);
     return status;
+}
+
+exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,
+                                   const void **state, exphil_error *error)
+{
+    snapshot_header header;
+    size_t state_bytes = (size_t)shape->state * shape->real_bytes,
+           behind = ((size_t)shape->logits + (size_t)shape->value) * sizeof(float);
+    if (size_bytes < sizeof header)
+        return xph_fail(error, EXPHIL_E_FORMAT, "a state of %zu bytes is none", size_bytes);
+    memcpy(&header, block, sizeof header);
+    if (header.magic != SNAPSHOT_MAGIC || header.bytes != size_bytes)
+        return xph_fail(error, EXPHIL_E_FORMAT, "not a state of libexphil of %zu bytes", size_bytes);
+    if (size_bytes < sizeof header + state_bytes + behind)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "a state of %zu bytes is of another model", size_bytes);
+    *state = (const unsigned char *)block + size_bytes - behind - state_bytes;
+    return EXPHIL_OK;
 }
 
 /* A block may come from anywhere: what indexes memory later is checked here. */
@@ -256,6 +274,18 @@ exphil_status exphil_session_logits(const exphil_session *session, int64_t strea
         status = xph_play_fail(session, EXPHIL_E_INVALID, "count is %lld, there are %lld logits",
                                (long long)count, (long long)session->shape->logits);
     if (status >= 0) memcpy(logits, session->logits + stream * count, (size_t)count * sizeof *logits);
+    xph_play_leave(session);
+    return status;
+}
+
+exphil_status exphil_session_value(const exphil_session *session, int64_t stream, float *value)
+{
+    XPH_TRY(xph_play_enter(session));
+    exphil_status status = check_stream(session, stream);
+    if (status >= 0 && !value) status = xph_play_fail(session, EXPHIL_E_INVALID, "value is NULL");
+    if (status >= 0 && !session->values)
+        status = xph_play_fail(session, EXPHIL_E_STATE, "the model has no value head");
+    if (status >= 0) *value = session->values[stream];
     xph_play_leave(session);
     return status;
 }

@@ -41,15 +41,27 @@ static exphil_status run_first(exphil_trainer *trainer)
     return backend->zero(stream_of(trainer), trainer->control->head, sizeof trainer->control->head);
 }
 
-static exphil_status run_batch(exphil_trainer *trainer)
+static exphil_status run_forward(exphil_trainer *trainer)
 {
-    xph_feed *feed = &trainer->feed;
     xph_net_io io;
-    XPH_TRY(xph_feed_forward(feed, xph_trainer_seen(trainer), trainer->packed, &trainer->losses,
-                             trainer->control));
+    xph_feed_io(&trainer->feed, &io);
+    return xph_net_forward(trainer->feed.net, xph_trainer_seen(trainer), trainer->packed, &io);
+}
+
+static exphil_status run_backward(exphil_trainer *trainer)
+{
+    const xph_feed *feed = &trainer->feed;
+    xph_net_io io;
     xph_feed_io(feed, &io);
     return xph_net_backward(feed->net, xph_trainer_seen(trainer), trainer->packed, &io, feed->dlogits,
                             feed->dvalues, trainer->gradients);
+}
+
+static exphil_status run_batch(exphil_trainer *trainer)
+{
+    XPH_TRY(xph_feed_forward(&trainer->feed, xph_trainer_seen(trainer), trainer->packed, &trainer->losses,
+                             trainer->control));
+    return run_backward(trainer);
 }
 
 static exphil_status run_settle(const exphil_trainer *trainer)
@@ -94,7 +106,10 @@ static exphil_status run_parts(exphil_trainer *trainer, uint32_t parts)
 {
     if (parts & XPH_PART_FIRST) XPH_TRY(run_first(trainer));
     if (parts & XPH_PART_BATCH) XPH_TRY(run_batch(trainer));
-    return parts & XPH_PART_LAST ? run_last(trainer, !(parts & XPH_PART_BATCH)) : EXPHIL_OK;
+    if (parts & XPH_PART_FORWARD) XPH_TRY(run_forward(trainer));
+    if (parts & XPH_PART_BACKWARD) XPH_TRY(run_backward(trainer));
+    bool swapped = !(parts & (XPH_PART_BATCH | XPH_PART_BACKWARD));
+    return parts & XPH_PART_LAST ? run_last(trainer, swapped) : EXPHIL_OK;
 }
 
 typedef struct recording {

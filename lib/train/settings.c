@@ -92,6 +92,7 @@ static int64_t model_settings(const exphil_trainer *trainer, setting *to)
         {"model.type", WHOLE, (uint64_t)shape->type},
         {"model.weights", WHOLE, (uint64_t)shape->weights},
         {"model.neutral_start", WHOLE | LATER | SPARE, (uint64_t)shape->neutral_start},
+        {"model.value", WHOLE | LATER | SPARE, (uint64_t)(shape->value * (2 - shape->detached))},
         {"model.blocks_and_widths", HASH, xph_model_config_hash(trainer->model)},
     };
     return put(to, list, sizeof list);

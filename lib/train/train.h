@@ -7,6 +7,8 @@
 #include "device/device.h"
 #include "model/model.h"
 
+#include <exphil/learn.h>
+
 /* ---- schedule ------------------------------------------------------------------------------------------ */
 
 /* Rate of update u (0-based) under a checked configuration; no libm, so that all systems train alike. */
@@ -129,7 +131,26 @@ typedef struct xph_resumed {
 
 /* Programs of an update, as bits: the first batch clears the gradient, the last is followed by the update
  * itself. */
-enum { XPH_PART_FIRST = 1, XPH_PART_BATCH = 2, XPH_PART_LAST = 4, XPH_PARTS = 8 };
+/* Where the loss is the host's, forward and backward stand for BATCH. */
+enum {
+    XPH_PART_FIRST = 1,
+    XPH_PART_BATCH = 2,
+    XPH_PART_FORWARD = 4,
+    XPH_PART_BACKWARD = 8,
+    XPH_PART_LAST = 16,
+    XPH_PARTS = 32
+};
+
+/* Between forward and backward by the host. */
+typedef struct xph_split {
+    bool open;
+    int64_t frames, epoch; /* of the batch */
+    int64_t began;         /* ns */
+    /* Host memory that copies need not stage: what the device gives, and then takes in the same place. values NULL: no
+     * value head. */
+    void *logits, *values, *states;
+    size_t logits_bytes, values_bytes;
+} xph_split;
 
 /* Past actions that are the policy's own (own_past.c); net NULL: none are, or the shape is not known yet. */
 typedef struct xph_own_past {
@@ -163,10 +184,12 @@ struct exphil_trainer {
     int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
     int32_t precision, saved_weights;       /* EXPHIL_WEIGHTS or EXPHIL_WEIGHTS_AVERAGED */
-    double loss_scale;                      /* the first */
-    xph_feed feed;                          /* feed.net NULL until the shape is known */
+    int32_t as_played, reserved;
+    double loss_scale; /* the first */
+    xph_feed feed;     /* feed.net NULL until the shape is known */
     xph_resumed resumed;
     xph_own_past own_past;
+    xph_split split;
     const xph_kernel *norm2, *clear;
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded; /* with fake_quantize: the weights that forward and backward see; else NULL */
@@ -196,6 +219,18 @@ exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil
  * const: the flag is no part of a trainer's value. */
 exphil_status xph_trainer_enter(const exphil_trainer *trainer, exphil_error *error);
 void xph_trainer_leave(const exphil_trainer *trainer);
+/* The same after forward, which the others refuse. */
+exphil_status xph_trainer_enter_open(const exphil_trainer *trainer, exphil_error *error);
+/* EXPHIL_E_INVALID, EXPHIL_E_MISMATCH, EXPHIL_E_NUMERIC: what is wrong with a batch of the host's own. */
+exphil_status xph_batch_check(const exphil_model *model, const exphil_batch *batch, exphil_error *error);
+/* What comes with a batch that is one of parts; and the numbers of the update that was begun, on their way to the
+ * host. */
+xph_given xph_update_given(const exphil_trainer *trainer, const exphil_batch *batch, int64_t parts);
+exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t epoch, exphil_error *error);
+/* exphil_trainer_forward, with states [B, state] as reals, or NULL. */
+exphil_status xph_trainer_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
+                                  exphil_forward *forward, exphil_error *error);
+void xph_split_drop(exphil_trainer *trainer); /* with the shape */
 /* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale
  * changed. */
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,

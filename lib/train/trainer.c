@@ -11,6 +11,7 @@ void xph_trainer_drop_shape(exphil_trainer *trainer)
     if (trainer->kept)
         trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.state_bytes);
     trainer->kept = NULL;
+    xph_split_drop(trainer);
     xph_own_past_drop(trainer);
     xph_feed_destroy(&trainer->feed);
 }
@@ -52,12 +53,21 @@ void exphil_trainer_destroy(exphil_trainer *trainer)
     if (trainer) free_trainer(trainer);
 }
 
-exphil_status xph_trainer_enter(const exphil_trainer *trainer, exphil_error *error)
+exphil_status xph_trainer_enter_open(const exphil_trainer *trainer, exphil_error *error)
 {
     if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
     XPH_TRY(xph_context_check(trainer->context, error));
     bool alone = xph_busy_enter(&((exphil_trainer *)(uintptr_t)trainer)->busy);
     return alone ? EXPHIL_OK : xph_busy_error("trainer", error);
+}
+
+exphil_status xph_trainer_enter(const exphil_trainer *trainer, exphil_error *error)
+{
+    XPH_TRY(xph_trainer_enter_open(trainer, error));
+    if (!trainer->split.open) return EXPHIL_OK;
+    xph_trainer_leave(trainer);
+    return xph_fail(error, EXPHIL_E_STATE,
+                    "trainer is between exphil_trainer_forward and exphil_trainer_backward or abandon");
 }
 
 void xph_trainer_leave(const exphil_trainer *trainer)
@@ -193,7 +203,9 @@ static exphil_status check_saved(const exphil_trainer_config *config, const exph
     if (which == EXPHIL_WEIGHTS_AVERAGED && !optimizer->average)
         return xph_fail(error, EXPHIL_E_INVALID,
                         "trainer config: saved_weights wants averaged weights, and ema_decay is 0");
-    if (config->reserved) return xph_fail(error, EXPHIL_E_INVALID, "trainer config: reserved must be 0");
+    if (config->as_played != 0 && config->as_played != 1)
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: as_played is %d, not 0 or 1",
+                        config->as_played);
     return EXPHIL_OK;
 }
 
@@ -268,6 +280,7 @@ static exphil_status make_shape(exphil_trainer *trainer, int64_t batch, int64_t 
     uint32_t flags = XPH_NET_TRAIN | XPH_NET_CHECKPOINT(trainer->checkpoint_blocks);
     flags |= XPH_NET_PRECISION(trainer->precision);
     if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
+    if (trainer->as_played) flags |= XPH_NET_PLAIN;
     XPH_TRY(xph_feed_create(trainer->model, &trainer->losses, batch, time, flags, &trainer->feed, error));
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     xph_clear_args clear = {.type = shape->type, .count = batch * shape->state};
@@ -362,6 +375,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     made->late = (exphil_error)EXPHIL_ERROR_INIT;
     made->fake_quantize = known.fake_quantize;
     made->saved_weights = known.saved_weights;
+    made->as_played = known.as_played;
     made->own_past = (xph_own_past){
         .share = known.own_past, .ramp = known.own_past_ramp_updates, .seed = known.own_past_seed};
     made->checkpoint_blocks =

@@ -9,75 +9,7 @@ typedef struct gathered {
     int64_t parts, moved;                    /* batches of the update; those after which the state moved on */
 } gathered;
 
-static exphil_status check_batch(const exphil_trainer *trainer, const exphil_batch *batch,
-                                 exphil_error *error)
-{
-    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    if (batch->batch < 1 || batch->time < 1 || batch->batch > 4096 || batch->time > 65536)
-        return xph_fail(error, EXPHIL_E_INVALID, "batch: %lld x %lld is out of range",
-                        (long long)batch->batch, (long long)batch->time);
-    if (shape->mode == EXPHIL_MODE_WINDOW && batch->time != shape->window)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "batch: time is %lld, the model's window is %lld",
-                        (long long)batch->time, (long long)shape->window);
-    const char *missing = shape->floats && !batch->floats     ? "floats"
-                          : shape->ids && !batch->ids         ? "ids"
-                          : shape->told && !batch->conditions ? "conditions"
-                          : shape->slots && !batch->past      ? "past"
-                          : !batch->actions                   ? "actions"
-                          : !batch->mask                      ? "mask"
-                          : !batch->reset                     ? "reset"
-                                                              : NULL;
-    if (missing) return xph_fail(error, EXPHIL_E_INVALID, "batch: %s is NULL", missing);
-    return EXPHIL_OK;
-}
-
-/* The delay of a row that counts must be one; padding has none. */
-static exphil_status check_told(const exphil_trainer *trainer, const exphil_batch *batch, int64_t r,
-                                exphil_error *error)
-{
-    const xph_told *told = xph_model_told(trainer->model);
-    int64_t columns = xph_told_columns(told);
-    for (int64_t i = 0; i < columns; i++) {
-        bool delay = i == told->conditions;
-        int32_t value = batch->conditions[r * columns + i], least = delay && batch->mask[r] > 0.0f,
-                most = xph_told_entries(told, i) - 1;
-        if (value < least || value > most)
-            return xph_fail(error, EXPHIL_E_INVALID, "batch: conditions[%lld] %s is %d, outside %d..%d",
-                            (long long)r, delay ? "delay" : told->condition[i].name, (int)value, (int)least,
-                            (int)most);
-    }
-    return EXPHIL_OK;
-}
-
-/* Ranges of a host's own batch; batches of a prefetcher were checked when their rows were added. */
-static exphil_status check_values(const exphil_trainer *trainer, const exphil_batch *batch,
-                                  exphil_error *error)
-{
-    const exphil_spec *spec = xph_model_spec(trainer->model);
-    int64_t rows = batch->batch * batch->time, slots = xph_model_shape_of(trainer->model)->slots;
-    int64_t bad = xph_find_not_finite(batch->floats, rows * spec->float_count);
-    if (bad >= 0)
-        return xph_fail(error, EXPHIL_E_NUMERIC, "batch: floats[%lld][%lld] is not finite",
-                        (long long)(bad / spec->float_count), (long long)(bad % spec->float_count));
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t i = 0; i < spec->id_count; i++) {
-            int32_t id = batch->ids[r * spec->id_count + i];
-            if (id < 0 || id >= spec->ids[i].entries)
-                return xph_fail(error, EXPHIL_E_INVALID, "batch: ids[%lld] %s is %d, outside 0..%d",
-                                (long long)r, spec->ids[i].name, id, spec->ids[i].entries - 1);
-        }
-        XPH_TRY(check_told(trainer, batch, r, error));
-        XPH_TRY(xph_action_check(spec, &batch->actions[r * spec->head_count], r, error));
-        for (int64_t s = 0; s < slots; s++)
-            XPH_TRY(xph_action_check(spec, &batch->past[(r * slots + s) * spec->head_count], r, error));
-        if (!(batch->mask[r] >= 0.0f && batch->mask[r] <= 1e6f))
-            return xph_fail(error, EXPHIL_E_INVALID, "batch: mask[%lld] is negative or not finite",
-                            (long long)r);
-    }
-    return EXPHIL_OK;
-}
-
-static xph_given given_of(const exphil_trainer *trainer, const exphil_batch *batch, int64_t parts)
+xph_given xph_update_given(const exphil_trainer *trainer, const exphil_batch *batch, int64_t parts)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
     int64_t number = optimizer->updates + 1;
@@ -96,7 +28,7 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     const int64_t part = sum->moved, parts = sum->parts;
     bool finishes = part + 1 == parts && !trainer->communicator.all_reduce;
     uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST) | (finishes ? XPH_PART_LAST : 0);
-    const xph_given given = given_of(trainer, batch, parts);
+    const xph_given given = xph_update_given(trainer, batch, parts);
     exphil_status status = xph_feed_take(&trainer->feed, batch, &given);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed to take a batch");
@@ -111,15 +43,14 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     return EXPHIL_OK;
 }
 
-/* The numbers of this update are on their way to the host. */
-static exphil_status send_result(exphil_trainer *trainer, const gathered *sum, exphil_error *error)
+exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t epoch, exphil_error *error)
 {
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     xph_pending *pending = &trainer->pending[trainer->pending_parity];
     int64_t number = trainer->optimizer->updates + trainer->pending[!trainer->pending_parity].live;
-    pending->frames = sum->frames;
-    pending->epoch = sum->epoch;
+    pending->frames = frames;
+    pending->epoch = epoch;
     pending->rate = xph_schedule_rate(&trainer->optimizer->config, number);
     exphil_status status =
         backend->download(stream, pending->result, trainer->control, sizeof *pending->result);
@@ -240,7 +171,7 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
         give_back(trainer, &sum);
         return status;
     }
-    XPH_TRY(send_result(trainer, &sum, error));
+    XPH_TRY(xph_update_send(trainer, sum.frames, sum.epoch, error));
     /* The first update is waited for, so that there are numbers to give. */
     bool waits = !trainer->ahead || trainer->metrics.update == 0;
     status = xph_pending_settle(trainer, &trainer->pending[trainer->pending_parity], error);
@@ -254,8 +185,7 @@ static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch 
                                     exphil_metrics *metrics, exphil_error *error)
 {
     bool shaped = xph_trainer_shaped(trainer);
-    XPH_TRY(check_batch(trainer, batch, error));
-    XPH_TRY(check_values(trainer, batch, error));
+    XPH_TRY(xph_batch_check(trainer->model, batch, error));
     XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));
     exphil_status status = update(trainer, batch, metrics, error);
     if (status < 0 && status != EXPHIL_E_NUMERIC && !shaped) xph_trainer_drop_shape(trainer);

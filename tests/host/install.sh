@@ -42,7 +42,7 @@ if readelf -d "$work/static" | grep -q libexphil; then echo "the static program 
 echo "== files"
 (cd "$prefix" && find . -type f -o -type l | sort) | tee "$work/files"
 for file in include/exphil/exphil.h include/exphil/slp.h include/exphil/games.h \
-  include/exphil/notes.h include/exphil/examine.h '*/LICENSE.zstd' '*/libexphil.a' \
+  include/exphil/notes.h include/exphil/examine.h include/exphil/learn.h '*/LICENSE.zstd' '*/libexphil.a' \
   '*/libexphil.so' '*/libexphil.so.[0-9]*' \
   '*/pkgconfig/exphil.pc' '*/cmake/exphil/exphilConfig.cmake' '*/cmake/exphil/exphilConfigVersion.cmake' '*/LICENSE'; do
   find "$prefix" -path "$prefix/$file" | grep -q . || { echo "$file is not installed"; exit 1; }

@@ -24,7 +24,7 @@ done
 [ "$(find . -maxdepth 1 -name '*.deb' | wc -l)" -eq "$(echo "$wanted" | wc -w)" ] ||
   { echo "other packages than $wanted: $(ls ./*.deb)"; exit 1; }
 for file in usr/include/exphil/exphil.h usr/include/exphil/slp.h usr/include/exphil/games.h \
-  usr/include/exphil/notes.h usr/include/exphil/examine.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
+  usr/include/exphil/notes.h usr/include/exphil/examine.h usr/include/exphil/learn.h usr/bin/exphil usr/share/man/man1/exphil.1.gz \
   usr/share/doc/exphil/README.md usr/share/doc/libexphil0/copyright; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done

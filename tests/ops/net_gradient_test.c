@@ -96,7 +96,8 @@ static void check_model(const exphil_model_config *config, int64_t batch, int64_
     if (xph_net_create(model, batch, time, XPH_NET_TRAIN, &p.net, &error) < 0) fail_msg("%s", error.message);
     objective(&p);
     xph_net_io io = model_case_io(p.c, p.state_in, p.state_out);
-    assert_ok(xph_net_backward(p.net, p.c->weights, p.c->packed, &io, p.c->dlogits, p.c->dvalues, p.c->gradients));
+    assert_ok(
+        xph_net_backward(p.net, p.c->weights, p.c->packed, &io, p.c->dlogits, p.c->dvalues, p.c->gradients));
     xph_rng rng = {.seed = 5, .stream = XPH_RNG_TEST};
     for (int64_t i = 0; i < xph_model_param_count(model); i++)
         check_param(&p, xph_model_param(model, i), &rng, config->blocks);

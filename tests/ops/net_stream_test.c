@@ -113,7 +113,8 @@ static void steps_have_the_bits_of_a_chunk(void **unused)
 static void chunks_have_the_bits_of_one(void **unused)
 {
     for (size_t i = 0; i < PATTERNS; i++) {
-        variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 5, 23, 9, 6, EXPHIL_VALUE_DETACHED};
+        variant v = {patterns[i], XPH_F32, EXPHIL_HEADS_AUTOREGRESSIVE, 24, 5, 23,
+                     9,           6,       EXPHIL_VALUE_DETACHED};
         check_chunks(&v, 4, XPH_NET_PLAIN, 0.0);
         check_chunks(&v, 11, XPH_NET_PLAIN | XPH_NET_INLINE, 0.0);
     }

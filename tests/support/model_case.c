@@ -154,9 +154,8 @@ model_case *model_case_make(exphil_model *model, int64_t batch, int64_t time, in
 void model_case_free(model_case *c)
 {
     if (!c) return;
-    void *const all[] = {c->floats,  c->ids,    c->past,      c->actions, c->reset,
-                         c->weights, c->packed, c->gradients, c->state,   c->dlogits,
-                         c->dvalues};
+    void *const all[] = {c->floats, c->ids,       c->past,  c->actions, c->reset,  c->weights,
+                         c->packed, c->gradients, c->state, c->dlogits, c->dvalues};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
     free(c);
 }

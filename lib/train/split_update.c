@@ -1,0 +1,223 @@
+/* An update in two halves, between which the loss is the host's: forward gives logits and values, backward takes their
+ * gradients. */
+#include "train/train.h"
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+void xph_split_drop(exphil_trainer *trainer)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_split *split = &trainer->split;
+    if (split->logits) backend->host_free(trainer->device, split->logits, split->logits_bytes);
+    if (split->values) backend->host_free(trainer->device, split->values, split->values_bytes);
+    if (split->states) backend->host_free(trainer->device, split->states, trainer->feed.state_bytes);
+    *split = (xph_split){.open = false};
+}
+
+static exphil_status host_block(const exphil_trainer *trainer, size_t bytes, void **block,
+                                exphil_error *error)
+{
+    if (*block || !bytes) return EXPHIL_OK;
+    exphil_status status = trainer->device->backend->host_alloc(trainer->device, bytes, block);
+    return status < 0 ? xph_no_device_memory(error, trainer->device, status, bytes) : EXPHIL_OK;
+}
+
+/* Made once for a shape: its net could be made, so that its products do not overflow. */
+static exphil_status make_split(exphil_trainer *trainer, bool states, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    xph_split *split = &trainer->split;
+    size_t rows = (size_t)(trainer->feed.batch * trainer->feed.time);
+    split->logits_bytes = rows * (size_t)shape->logits * shape->real_bytes;
+    split->values_bytes = shape->value ? rows * shape->real_bytes : 0;
+    XPH_TRY(host_block(trainer, split->logits_bytes, &split->logits, error));
+    XPH_TRY(host_block(trainer, split->values_bytes, &split->values, error));
+    return states ? host_block(trainer, trainer->feed.state_bytes, &split->states, error) : EXPHIL_OK;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------ */
+
+static exphil_status check_possible(const exphil_trainer *trainer, exphil_error *error)
+{
+    const char *why = trainer->accumulate > 1                      ? "accumulate above 1"
+                      : trainer->own_past.share > 0.0              ? "own_past"
+                      : trainer->precision == EXPHIL_PRECISION_F16 ? "EXPHIL_PRECISION_F16"
+                                                                   : NULL;
+    if (!why) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                    "trainer has %s, which a loss of the host's does not go with", why);
+}
+
+static exphil_status run_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_split *split = &trainer->split;
+    xph_feed *feed = &trainer->feed;
+    xph_stream *stream = xph_net_stream(feed->net);
+    const xph_given given = xph_update_given(trainer, batch, 1);
+    if (states && feed->state_bytes) {
+        memcpy(split->states, states, feed->state_bytes);
+        XPH_TRY(backend->upload(stream, feed->state[0], split->states, feed->state_bytes));
+    }
+    XPH_TRY(xph_feed_take(feed, batch, &given));
+    XPH_TRY(xph_trainer_run(trainer, XPH_PART_FIRST | XPH_PART_FORWARD));
+    XPH_TRY(backend->download(stream, split->logits, xph_net_logits(feed->net), split->logits_bytes));
+    if (split->values)
+        XPH_TRY(backend->download(stream, split->values, xph_net_values(feed->net), split->values_bytes));
+    return backend->stream_wait(stream);
+}
+
+static exphil_status forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
+                             exphil_error *error)
+{
+    xph_split *split = &trainer->split;
+    XPH_TRY(check_possible(trainer, error));
+    XPH_TRY(xph_batch_check(trainer->model, batch, error));
+    XPH_TRY(xph_trainer_settle(trainer, error));
+    XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));
+    XPH_TRY(make_split(trainer, states != NULL, error));
+    split->began = xph_clock_ns();
+    exphil_status status = run_forward(trainer, batch, states);
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in forward");
+    split->frames = 0;
+    for (int64_t row = 0; row < batch->batch * batch->time; row++) split->frames += batch->mask[row] > 0.0f;
+    split->epoch = batch->epoch;
+    split->open = true;
+    return EXPHIL_OK;
+}
+
+exphil_status xph_trainer_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
+                                  exphil_forward *given, exphil_error *error)
+{
+    exphil_batch known = EXPHIL_BATCH_INIT;
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_forward, given, error));
+    XPH_TRY(XPH_TAKE(exphil_batch, &known, batch, error));
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    bool shaped = xph_trainer_shaped(trainer);
+    xph_parallel_hold(trainer->context);
+    exphil_status status = forward(trainer, &known, states, error);
+    xph_parallel_release(trainer->context);
+    if (status < 0 && !shaped) xph_trainer_drop_shape(trainer);
+    if (status >= 0) {
+        exphil_forward result = EXPHIL_FORWARD_INIT;
+        result.rows = known.batch * known.time;
+        result.logit_count = xph_model_shape_of(trainer->model)->logits;
+        result.logits = trainer->split.logits;
+        result.values = trainer->split.values;
+        status = XPH_GIVE(exphil_forward, given, &result, error);
+    }
+    xph_trainer_leave(trainer);
+    xph_log_flush(trainer->context);
+    return status;
+}
+
+/* ---- backward ----------------------------------------------------------------------------------------------------- */
+
+static exphil_status check_gradient(const exphil_trainer *trainer, const char *name, const void *gradient,
+                                    size_t bytes, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    int64_t count = (int64_t)(bytes / shape->real_bytes), bad = -1;
+    if (!gradient) return EXPHIL_OK;
+    if (shape->type != XPH_F64) bad = xph_find_not_finite(gradient, count);
+    for (int64_t i = 0; shape->type == XPH_F64 && bad < 0 && i < count; i++)
+        if (!xph_finite(((const double *)gradient)[i])) bad = i;
+    if (bad < 0) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_NUMERIC, "%s[%lld] is not finite", name, (long long)bad);
+}
+
+static exphil_status take_gradients(exphil_trainer *trainer, const void *dlogits, const void *dvalues)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_split *split = &trainer->split;
+    xph_feed *feed = &trainer->feed;
+    xph_stream *stream = xph_net_stream(feed->net);
+    memmove(split->logits, dlogits, split->logits_bytes);
+    XPH_TRY(backend->upload(stream, feed->dlogits, split->logits, split->logits_bytes));
+    if (!split->values) return EXPHIL_OK;
+    if (dvalues)
+        memmove(split->values, dvalues, split->values_bytes);
+    else
+        memset(split->values, 0, split->values_bytes);
+    return backend->upload(stream, feed->dvalues, split->values, split->values_bytes);
+}
+
+/* Other updates of the trainer ask nothing of the values. */
+static exphil_status forget_values(const exphil_trainer *trainer)
+{
+    const xph_feed *feed = &trainer->feed;
+    if (!feed->dvalues) return EXPHIL_OK;
+    return trainer->device->backend->zero(xph_net_stream(feed->net), feed->dvalues,
+                                          trainer->split.values_bytes);
+}
+
+static exphil_status run_backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues,
+                                  exphil_error *error)
+{
+    bool finishes = !trainer->communicator.all_reduce;
+    exphil_status status = take_gradients(trainer, dlogits, dvalues);
+    if (status >= 0)
+        status = xph_trainer_run(trainer, XPH_PART_BACKWARD | (finishes ? (uint32_t)XPH_PART_LAST : 0u));
+    if (status >= 0) status = forget_values(trainer);
+    if (status >= 0) status = xph_feed_swap(&trainer->feed);
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in backward");
+    status = xph_comm_average(trainer, error);
+    if (status < 0) xph_feed_swap_back(&trainer->feed);
+    return status;
+}
+
+static exphil_status backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues, double loss,
+                              exphil_error *error)
+{
+    const xph_split *split = &trainer->split;
+    if (!dlogits) return xph_fail(error, EXPHIL_E_INVALID, "dlogits is NULL");
+    if (dvalues && !split->values)
+        return xph_fail(error, EXPHIL_E_INVALID, "dvalues: the model has no value head");
+    XPH_TRY(check_gradient(trainer, "dlogits", dlogits, split->logits_bytes, error));
+    XPH_TRY(check_gradient(trainer, "dvalues", dvalues, split->values_bytes, error));
+    if (!xph_finite(loss)) return xph_fail(error, EXPHIL_E_NUMERIC, "loss is not finite");
+    XPH_TRY(run_backward(trainer, dlogits, dvalues, error));
+    XPH_TRY(xph_update_send(trainer, split->frames, split->epoch, error));
+    return xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
+}
+
+/* The busy flag is held until leave. */
+static exphil_status enter_split(const exphil_trainer *trainer, exphil_error *error)
+{
+    XPH_TRY(xph_trainer_enter_open(trainer, error));
+    if (trainer->split.open) return EXPHIL_OK;
+    xph_trainer_leave(trainer);
+    return xph_fail(error, EXPHIL_E_STATE, "trainer: exphil_trainer_forward has not been called");
+}
+
+exphil_status exphil_trainer_backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues,
+                                      double loss, exphil_metrics *metrics, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(enter_split(trainer, error));
+    exphil_status status = XPH_CHECK_OUTPUT(exphil_metrics, metrics, error);
+    if (status >= 0) {
+        xph_parallel_hold(trainer->context);
+        status = backward(trainer, dlogits, dvalues, loss, error);
+        xph_parallel_release(trainer->context);
+    }
+    trainer->split.open = false;
+    if (status >= 0) {
+        trainer->metrics.loss = loss;
+        trainer->metrics.time_ns = xph_clock_ns() - trainer->split.began;
+        if (metrics) status = XPH_GIVE(exphil_metrics, metrics, &trainer->metrics, error);
+    }
+    xph_trainer_leave(trainer);
+    xph_log_flush(trainer->context);
+    return status;
+}
+
+exphil_status exphil_trainer_abandon(exphil_trainer *trainer, exphil_error *error)
+{
+    XPH_TRY(enter_split(trainer, error));
+    trainer->split.open = false;
+    xph_trainer_leave(trainer);
+    return EXPHIL_OK;
+}
