@@ -1,0 +1,56 @@
+/* Distributions of a policy's actions, what is measured of them, and its gradients by the logits. All in double, of + - * /
+ * alone, so that play and training compute the same number on every system. */
+#ifndef XPH_LEARN_POLICY_H
+#define XPH_LEARN_POLICY_H
+
+#include "base/base.h"
+#include "device/backend.h"
+
+/* Heads of a policy, and the temperature at which each is drawn. */
+typedef struct xph_policy {
+    const xph_head *head;
+    int64_t heads, logits;
+    double temperature[EXPHIL_HEADS_MAX];
+} xph_policy;
+
+/* What a row's logits [L] stand for, in logs [L]: of a categorical head log p of each class; of a Bernoulli head the
+ * logit of each bit, divided by the temperature. */
+void xph_policy_logs(const xph_policy *policy, const void *logits, xph_type type, double *logs);
+/* Log-probability of an action [A]: the sum over heads. */
+double xph_policy_log_probability(const xph_policy *policy, const double *logs, const int32_t *action);
+
+/* Weights of the terms, all 0 or more. */
+typedef struct xph_policy_terms {
+    double surrogate;    /* c: of PPO's clipped surrogate */
+    double clip;         /* epsilon: the ratio counts within 1 - epsilon .. 1 + epsilon */
+    double to_old;       /* beta: KL(old || new) */
+    double to_teacher;   /* k: KL(new || teacher) */
+    double from_teacher; /* k': KL(teacher || new) */
+    double entropy;      /* e: of the entropy, which is subtracted */
+} xph_policy_terms;
+
+/* One row as it was played. */
+typedef struct xph_policy_row {
+    const int32_t *action;
+    double log_probability; /* recorded in play */
+    double advantage;
+    const double *old;     /* logs when it was played; NULL: no KL to it */
+    const double *teacher; /* logs; NULL: none */
+} xph_policy_row;
+
+/* What comes of a row; kl_... are 0 without what they are measured to. */
+typedef struct xph_policy_result {
+    double loss, surrogate, ratio, clipped; /* clipped: 1 where the gradient of the surrogate is 0 */
+    double kl_old, kl_to_teacher, kl_from_teacher, entropy;
+} xph_policy_result;
+
+/* Loss of a row, and scale times its gradient by the logits [L] in the type of those; gradient NULL: not wanted.
+ *   -c min(r A, clip(r, 1-epsilon, 1+epsilon) A) + beta KL(old || new) + k KL(new || teacher) + k' KL(teacher || new)
+ *   - e H(new),    r = exp(log p_new(action) - log p_recorded)
+ * (Schulman et al. 2017, "Proximal Policy Optimization Algorithms"). KL and entropy are sums over heads; of autoregressive
+ * heads each is exact given what was taken before it. */
+xph_policy_result xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms,
+                                  const xph_policy_row *row, const double *logs, double scale, void *gradient,
+                                  xph_type type);
+
+#endif

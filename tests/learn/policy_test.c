@@ -1,0 +1,199 @@
+/* Every term of the loss, alone and with the others, against central differences; distributions against their formulas by
+ * the C library; equal distributions are at no distance, to the last bit. */
+#include "model_case.h"
+
+#include "learn/policy.h"
+
+#include <math.h>
+
+enum { HEADS = 3, LOGITS = 12, CASES = 60 };
+#define STEP 1e-5
+
+static const xph_head head[HEADS] = {
+    {EXPHIL_BERNOULLI, 3, 0}, {EXPHIL_CATEGORICAL, 5, 3}, {EXPHIL_CATEGORICAL, 4, 8}};
+
+typedef struct sample {
+    xph_policy policy;
+    xph_policy_terms terms;
+    double logits[LOGITS], old[LOGITS], teacher[LOGITS];
+    int32_t action[HEADS];
+    xph_policy_row row;
+} sample;
+
+static void draw_logs(const xph_policy *policy, xph_rng *rng, double scale, double *logs)
+{
+    double logits[LOGITS];
+    for (int i = 0; i < LOGITS; i++) logits[i] = model_case_uniform(rng, -scale, scale);
+    xph_policy_logs(policy, logits, XPH_F64, logs);
+}
+
+static void draw(sample *s, uint64_t seed, double scale)
+{
+    xph_rng rng = {.seed = seed, .stream = XPH_RNG_TEST};
+    *s = (sample){.policy = {.head = head, .heads = HEADS, .logits = LOGITS}};
+    for (int h = 0; h < HEADS; h++) {
+        s->policy.temperature[h] = seed % 2 ? model_case_uniform(&rng, 0.5, 2.0) : 1.0;
+        s->action[h] = (int32_t)xph_rng_below(&rng, h == 0 ? 8 : (uint64_t)head[h].count);
+    }
+    for (int i = 0; i < LOGITS; i++) s->logits[i] = model_case_uniform(&rng, -scale, scale);
+    draw_logs(&s->policy, &rng, scale, s->old);
+    draw_logs(&s->policy, &rng, scale, s->teacher);
+    double logs[LOGITS];
+    xph_policy_logs(&s->policy, s->logits, XPH_F64, logs);
+    s->row = (xph_policy_row){.action = s->action,
+                              .log_probability = xph_policy_log_probability(&s->policy, logs, s->action) +
+                                                 model_case_uniform(&rng, -0.4, 0.4),
+                              .advantage = model_case_uniform(&rng, -2.0, 2.0),
+                              .old = s->old,
+                              .teacher = s->teacher};
+}
+
+static xph_policy_result loss_of(const sample *s, void *gradient, xph_type type)
+{
+    double logs[LOGITS];
+    xph_policy_logs(&s->policy, s->logits, XPH_F64, logs);
+    return xph_policy_loss(&s->policy, &s->terms, &s->row, logs, 1.0, gradient, type);
+}
+
+static void check_differences(sample *s, const char *name)
+{
+    double gradient[LOGITS], largest = 1e-3;
+    float single[LOGITS];
+    loss_of(s, gradient, XPH_F64);
+    loss_of(s, single, XPH_F32);
+    for (int i = 0; i < LOGITS; i++)
+        if (fabs(gradient[i]) > largest) largest = fabs(gradient[i]);
+    for (int i = 0; i < LOGITS; i++) {
+        double kept = s->logits[i];
+        s->logits[i] = kept + STEP;
+        double above = loss_of(s, NULL, XPH_F64).loss;
+        s->logits[i] = kept - STEP;
+        double below = loss_of(s, NULL, XPH_F64).loss, found = (above - below) / (2.0 * STEP);
+        s->logits[i] = kept;
+        if (!(fabs(found - gradient[i]) <= 1e-6 * largest))
+            fail_msg("%s: gradient by logit %d is %.12g, differences say %.12g", name, i, gradient[i], found);
+        assert_true(single[i] == (float)gradient[i]);
+    }
+}
+
+static const struct {
+    const char *name;
+    xph_policy_terms terms;
+} cases[] = {
+    {"surrogate", {1.0, 0.2, 0, 0, 0, 0}},       {"weighed surrogate", {3.0, 0.05, 0, 0, 0, 0}},
+    {"KL to old", {0, 0.2, 0.7, 0, 0, 0}},       {"KL to teacher", {0, 0.2, 0, 0.6, 0, 0}},
+    {"KL from teacher", {0, 0.2, 0, 0, 0.4, 0}}, {"entropy", {0, 0.2, 0, 0, 0, 0.3}},
+    {"all", {1.5, 0.2, 0.3, 0.2, 0.1, 0.05}},
+};
+
+static void gradients_are_those_of_the_terms(void **unused)
+{
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
+        for (uint64_t seed = 1; seed <= CASES; seed++) {
+            sample s;
+            draw(&s, seed, 3.0);
+            s.terms = cases[k].terms;
+            /* differences mean nothing where the surrogate has its corner */
+            double ratio = loss_of(&s, NULL, XPH_F64).ratio;
+            if (fabs(ratio - 1.0 - s.terms.clip) < 1e-3 || fabs(ratio - 1.0 + s.terms.clip) < 1e-3) continue;
+            check_differences(&s, cases[k].name);
+        }
+}
+
+/* Outside the bounds the surrogate pulls back, but never pushes on. */
+static void the_surrogate_is_clipped(void **unused)
+{
+    sample s;
+    double gradient[LOGITS];
+    draw(&s, 2, 1.0);
+    s.terms = (xph_policy_terms){.surrogate = 1.0, .clip = 0.2};
+    double logs[LOGITS];
+    xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+    double own = xph_policy_log_probability(&s.policy, logs, s.action);
+    for (int sign = -1; sign <= 1; sign += 2)
+        for (int moved = -1; moved <= 1; moved++) {
+            s.row.advantage = sign;
+            s.row.log_probability = own - 0.5 * moved;
+            xph_policy_result result = loss_of(&s, gradient, XPH_F64);
+            bool clipped = sign * moved > 0;
+            assert_true(result.clipped == (clipped ? 1.0 : 0.0));
+            assert_true(fabs(result.ratio - exp(0.5 * moved)) < 1e-12);
+            for (int i = 0; i < LOGITS; i++) assert_true(clipped == (gradient[i] == 0.0));
+        }
+}
+
+static void distributions_are_the_formulas(void **unused)
+{
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        sample s;
+        double logs[LOGITS], wanted = 0.0, entropy = 0.0;
+        draw(&s, seed, 8.0);
+        xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+        for (int h = 0; h < HEADS; h++) {
+            double sum = 0.0;
+            for (int i = 0; i < head[h].count; i++)
+                sum += exp(s.logits[head[h].first + i] / s.policy.temperature[h]);
+            for (int i = 0; i < head[h].count; i++) {
+                double y = s.logits[head[h].first + i] / s.policy.temperature[h], p;
+                if (head[h].kind == EXPHIL_CATEGORICAL) {
+                    p = exp(y) / sum;
+                    if (i == s.action[h]) wanted += log(p);
+                    entropy -= p * log(p);
+                    assert_true(fabs(logs[head[h].first + i] - log(p)) < 1e-12 * (1.0 + fabs(log(p))));
+                } else {
+                    p = 1.0 / (1.0 + exp(-y));
+                    wanted += log(s.action[h] >> i & 1 ? p : 1.0 - p);
+                    entropy -= p * log(p) + (1.0 - p) * log(1.0 - p);
+                }
+            }
+        }
+        assert_true(fabs(xph_policy_log_probability(&s.policy, logs, s.action) - wanted) <
+                    1e-11 * (1.0 - wanted));
+        assert_true(fabs(loss_of(&s, NULL, XPH_F64).entropy - entropy) < 1e-11);
+    }
+}
+
+static void equal_policies_are_at_no_distance(void **unused)
+{
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        sample s;
+        draw(&s, seed, 30.0);
+        double logs[LOGITS];
+        xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+        s.row.old = s.row.teacher = logs;
+        s.row.log_probability = xph_policy_log_probability(&s.policy, logs, s.action);
+        s.terms = cases[6].terms;
+        xph_policy_result result = loss_of(&s, NULL, XPH_F64);
+        assert_true(result.kl_old == 0.0 && result.kl_to_teacher == 0.0 && result.kl_from_teacher == 0.0);
+        assert_true(result.ratio == 1.0 && result.clipped == 0.0);
+    }
+}
+
+/* Logits as large as floats allow give numbers. */
+static void extremes_stay_finite(void **unused)
+{
+    static const double extreme[] = {3e38, -3e38, 1e4, -1e4, 0.0};
+    for (int a = 0; a < 5; a++)
+        for (int b = 0; b < 5; b++) {
+            sample s;
+            double gradient[LOGITS];
+            draw(&s, 4, 1.0);
+            for (int i = 0; i < LOGITS; i++) s.logits[i] = extreme[i % 2 ? a : b];
+            s.terms = cases[6].terms;
+            xph_policy_result result = loss_of(&s, gradient, XPH_F64);
+            assert_true(isfinite(result.ratio) && isfinite(result.entropy));
+            for (int i = 0; i < LOGITS; i++) assert_true(gradient[i] == gradient[i]);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_the_terms),
+        cmocka_unit_test(the_surrogate_is_clipped),
+        cmocka_unit_test(distributions_are_the_formulas),
+        cmocka_unit_test(equal_policies_are_at_no_distance),
+        cmocka_unit_test(extremes_stay_finite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
