@@ -76,6 +76,12 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_backward(exphil_trainer
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_abandon(exphil_trainer *trainer,
                                                                  exphil_error *error);
 
+/* ---- 3 worlds ----------------------------------------------------------------------------------------- */
+
+/* How an episode stands after a frame. Over: nothing comes any more. Cut off: it would have gone on (a limit of time), so
+ * what it leaves still has a value. */
+enum { EXPHIL_GOES_ON = 0, EXPHIL_OVER = 1, EXPHIL_CUT_OFF = 2 };
+
 #ifdef __cplusplus
 }
 #endif
