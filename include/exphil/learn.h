@@ -82,6 +82,167 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_abandon(exphil_trainer 
  * what it leaves still has a value. */
 enum { EXPHIL_GOES_ON = 0, EXPHIL_OVER = 1, EXPHIL_CUT_OFF = 2 };
 
+/* A game that can be stepped: anything that fills this struct, which the host may do itself (struct_size = sizeof, every
+ * function but save and load). It plays `lanes` games at once, each with `seats` players; seat s of lane l is stream
+ * l * seats + s. Rows and actions are those of spec, the same for all seats. The functions return 0, or another number that
+ * ends the call of the library that asked (EXPHIL_E_IO). */
+typedef struct exphil_world {
+    size_t struct_size;
+    void *user;
+    const exphil_spec *spec;
+    int64_t lanes, seats; /* seats: 1..8 */
+    size_t state_bytes;   /* of what save writes; 0: games cannot be saved */
+    /* A new episode, which is a function of seed alone: floats [seats, F], ids [seats, K] of its first row. */
+    int32_t (*reset)(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids);
+    /* One frame of lanes first .. first + count - 1, of arrays that begin with lane first: actions
+     * [count * seats, A] act, then floats and ids are the rows that show what came of it, reward [count * seats], end
+     * [count] EXPHIL_GOES_ON, ... A lane that has ended is reset before it is stepped again. Different lanes may be stepped
+     * from several threads at once. */
+    int32_t (*step)(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
+                    int32_t *ids, float *reward, uint8_t *end);
+    /* The game of a lane as a flat block, and back, on any lane. */
+    int32_t (*save)(void *user, int64_t lane, void *state);
+    int32_t (*load)(void *user, int64_t lane, const void *state);
+} exphil_world;
+
+/* The library's own worlds, by name:
+ *   "cartpole"        a pole on a cart is kept upright (Barto, Sutton & Anderson 1983): position, speed, angle, angular
+ *                     speed; one head of two classes, left and right; 1 a frame; over beyond 2.4 units or 12 degrees, cut off
+ *                     after 500 frames
+ *   "cartpole-blind"  the same without the two speeds, which a policy must remember
+ * Fills world, which lives until exphil_world_destroy. EXPHIL_E_INVALID: there is none of this name; lanes is not
+ * 1..4096. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *context, const char *name,
+                                                              int64_t lanes, exphil_world *world,
+                                                              exphil_error *error);
+/* Of a world that exphil_world_create filled; it is all zero then. */
+EXPHIL_API void exphil_world_destroy(exphil_world *world);
+
+/* ---- 4 rollouts --------------------------------------------------------------------------------------- */
+
+/* A session that plays and records what it does: for every stream and frame the row, past actions, the action that was drawn,
+ * its log-probability, the value, the reward and how the episode stands; and the state at the start of a chunk. */
+typedef struct exphil_rollout exphil_rollout;
+
+typedef struct exphil_rollout_config {
+    size_t struct_size;
+    int64_t time;  /* T, rows of a chunk; 0 = 64, at most 4096 */
+    uint64_t seed; /* of the episodes of a world */
+} exphil_rollout_config;
+/* clang-format off */
+#define EXPHIL_ROLLOUT_CONFIG_INIT { sizeof(exphil_rollout_config), 0, 0 }
+/* clang-format on */
+
+/* The session is made here, as exphil_session_create makes it, and belongs to the rollout. Its model has a value head.
+ * EXPHIL_E_UNSUPPORTED: actions that are not drawn have no probability, so that a deterministic session or head is
+ * refused; so are quantised models, window mode and conditions. config may be NULL. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_create(const exphil_model *model,
+                                                                const exphil_session_config *session,
+                                                                const exphil_rollout_config *config,
+                                                                exphil_rollout **rollout,
+                                                                exphil_error *error);
+EXPHIL_API void exphil_rollout_destroy(exphil_rollout *rollout);
+/* Its session, for logits, values and latency. It must not be stepped, reset, restored or destroyed. A frame whose action was
+ * overridden (exphil_session_override) is recorded with the action that was taken and not learnt from. */
+EXPHIL_API exphil_session *exphil_rollout_session(exphil_rollout *rollout);
+/* Hot. exphil_session_step_row, recorded. EXPHIL_E_STATE: the chunk is full, or the frame before has no reward yet. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_step(exphil_rollout *rollout, const float *floats,
+                                                              const int32_t *ids, int32_t *actions);
+/* Hot. What came of the last step: reward [B], end [B]. A stream whose episode ended is reset, so that the next step's row
+ * is the first of another. floats [B, F] and ids [B, K]: the rows that show what came of it, also of a stream that was cut
+ * off. With a delay they are not read; without one, where a stream is cut off or the chunk becomes full, whose last value
+ * they give: the state is as if they had not been looked at. EXPHIL_END: the chunk is full, T rows have their rewards; with
+ * a delay of d frames d rows more were played meanwhile, which are not learnt from. EXPHIL_E_NUMERIC: a reward is not
+ * finite. After a failure nothing is recorded. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward,
+                                                                const uint8_t *end, const float *floats,
+                                                                const int32_t *ids);
+/* Plays a world until the chunk is full. Streams are lanes * seats. The first call starts its episodes; they go on from chunk
+ * to chunk. The seed of an episode is a function of config.seed, the lane and how many the lane has had. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_run(exphil_rollout *rollout,
+                                                             const exphil_world *world, exphil_error *error);
+
+/* ---- 5 improvement ------------------------------------------------------------------------------------ */
+
+/* Proximal policy optimisation on what a policy has played, near a teacher if there is one. */
+typedef struct exphil_learner exphil_learner;
+
+/* The loss of a row, all terms means over the rows that are learnt from:
+ *   - surrogate * min(r A, clip(r, 1-clip, 1+clip) A) + value * (V - G)^2 + to_old * KL(old || new)
+ *   + to_teacher * KL(new || teacher) + from_teacher * KL(teacher || new) - entropy * H(new)
+ * r: ratio of the joint probabilities of the action, new to recorded (Schulman et al. 2017); A: generalised advantage
+ * (Schulman et al. 2016), G = A + V; KL and entropy at the temperatures of play, sums over heads. */
+typedef struct exphil_learner_config {
+    size_t struct_size;
+    double surrogate;        /* 0 = 1; negative: only the value is learnt */
+    double clip;             /* 0 = 0.2 */
+    double value;            /* 0 = 0.5 */
+    double to_old;           /* 0: none */
+    double to_teacher;       /* 0: none */
+    double from_teacher;     /* 0: none */
+    double entropy;          /* 0: none */
+    double half_life_frames; /* after which a reward counts half; 0 = 240 */
+    double lambda;           /* 0 = 0.95 */
+    double most_kl;      /* mean KL(old || new) of a chunk above which its updates are taken back; 0: never */
+    double reward_scale; /* 0 = 1 */
+    int64_t epochs;      /* passes over a chunk; 0 = 4 */
+    int64_t batches;     /* updates of a pass; streams are divided among them. 0 = 4, at most the streams */
+    int64_t burn_in;     /* first rows of a chunk that only warm up the state; 0: none */
+    int64_t value_only;  /* chunks at the beginning that only the value is learnt from */
+    uint64_t seed;       /* of the order of streams */
+    /* 0: advantages are normalised to mean 0 and deviation 1 over a chunk, but not with a teacher; 1: always;
+     * -1: never */
+    int32_t normalise;
+    int32_t reserved; /* must be 0 */
+} exphil_learner_config;
+/* clang-format off */
+#define EXPHIL_LEARNER_CONFIG_INIT \
+    { sizeof(exphil_learner_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* What came of a chunk; means over its rows that were learnt from, of the last epoch where they change. */
+typedef struct exphil_learner_metrics {
+    size_t struct_size;
+    int64_t chunks, updates; /* since the learner was made */
+    int64_t rows;            /* learnt from */
+    int64_t episodes;        /* that ended in the chunk's frames */
+    double episode_return;   /* mean of theirs, unscaled; 0 without any */
+    double episode_frames;   /* mean length */
+    double reward;           /* mean of a frame */
+    double kl_old, kl_to_teacher, kl_from_teacher, entropy, ratio;
+    double clipped;    /* share of rows whose surrogate was clipped */
+    double value_loss; /* mean (V - G)^2 */
+    double
+        unexplained; /* mean (G - V)^2 / variance of G, before the updates: 0 perfect, 1 as good as the mean */
+    double loss, gradient_norm;
+    /* Largest difference between a log-probability that was recorded and the one that forward computes before the first
+     * update: 0 on the CPU with exphil_trainer_config.as_played */
+    double recomputed;
+    int32_t taken_back; /* 1: most_kl was exceeded, weights are as before the chunk */
+    int32_t reserved;
+} exphil_learner_metrics;
+/* clang-format off */
+#define EXPHIL_LEARNER_METRICS_INIT \
+    { sizeof(exphil_learner_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* trainer: of a model with a value head, by hand (no prefetcher), not used by anybody else meanwhile; it is kept alive.
+ * teacher: a model of the same spec, delay and past actions, whose weights stay as they are; NULL: none, and the terms to it
+ * must be 0. config may be NULL. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_create(exphil_trainer *trainer,
+                                                                const exphil_model *teacher,
+                                                                const exphil_learner_config *config,
+                                                                exphil_learner **learner,
+                                                                exphil_error *error);
+EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
+/* Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
+ * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
+ * update was refused, as exphil_trainer_backward says; what was learnt before it stays, and the chunk is done with. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *learner,
+                                                                exphil_rollout *rollout,
+                                                                exphil_learner_metrics *metrics,
+                                                                exphil_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -59,6 +59,10 @@ enum {
     XPH_LEAST_exphil_selection = sizeof(exphil_selection),               /* not released */
     XPH_LEAST_exphil_selection_report = sizeof(exphil_selection_report), /* not released */
     XPH_LEAST_exphil_forward = sizeof(exphil_forward),                   /* not released */
+    XPH_LEAST_exphil_world = sizeof(exphil_world),                       /* not released */
+    XPH_LEAST_exphil_rollout_config = sizeof(exphil_rollout_config),     /* not released */
+    XPH_LEAST_exphil_learner_config = sizeof(exphil_learner_config),     /* not released */
+    XPH_LEAST_exphil_learner_metrics = sizeof(exphil_learner_metrics),   /* not released */
     XPH_LEAST_exphil_plan_config = sizeof(exphil_plan_config),           /* not released */
     XPH_LEAST_exphil_plan = sizeof(exphil_plan),                         /* not released */
 };

@@ -2,9 +2,102 @@
 #ifndef XPH_LEARN_LEARN_H
 #define XPH_LEARN_LEARN_H
 
+#include "learn/policy.h"
 #include "play/play.h"
 #include "train/train.h"
 
 #include <exphil/learn.h>
+
+/* ---- rollouts ------------------------------------------------------------------------------------------- */
+
+/* Rows are kept by stream: row t of stream b is number b * R + t, R = T + d. All of a chunk is played by the same weights. The
+ * last d rows are not learnt from: they are played until the T before them have their rewards. */
+struct exphil_rollout {
+    exphil_context *context;
+    exphil_session *session;
+    const xph_model_shape *shape;
+    xph_policy policy;
+    int64_t streams, time, delay, rows; /* rows: R */
+    int64_t decided, rewarded;          /* rows of the chunk so far, the same for all streams */
+    uint64_t seed;
+    bool playing;      /* a world's episodes have begun */
+    bool broken;       /* a world failed: its games and these rows no longer fit together */
+    uint8_t *fresh;    /* [B] 1: the next row starts an episode */
+    int64_t *episodes; /* [B] begun so far, of the lane's first seat */
+    double *sum;       /* [B] rewards of the episode so far */
+    int64_t *frames;   /* [B] its frames so far */
+    /* [B, R, ...] */
+    float *floats, *logits, *value, *reward, *cut_off;
+    int32_t *ids, *past, *actions;
+    double *log_probability;
+    uint8_t *reset, *end, *taken; /* taken: the action is the policy's own */
+    float *next_value;            /* [B] of the row after the chunk, without delay */
+    double *ended_sum;            /* of the episode that ended in this frame */
+    int64_t *ended_frames;
+    unsigned char *state; /* [B, state] where the chunk begins */
+    double *logs;         /* [L] scratch */
+    /* of the world that is played: [B, ...] */
+    float *world_floats, *world_reward;
+    int32_t *world_ids, *world_actions;
+    uint8_t *world_end, *stream_end;
+    unsigned char *memory;
+    size_t memory_bytes;
+};
+
+/* Whether T rows have all that is learnt from. */
+bool xph_rollout_full(const exphil_rollout *rollout);
+/* After a chunk was learnt from: the next one begins. */
+void xph_rollout_next(exphil_rollout *rollout);
+/* New weights for what plays. */
+exphil_status xph_rollout_adopt(exphil_rollout *rollout, const exphil_model *model, exphil_error *error);
+
+/* ---- learners ------------------------------------------------------------------------------------------- */
+
+/* What a chunk says to the loss, by row t of stream b: number b * T + t. */
+typedef struct xph_chunk {
+    double *advantage, *target; /* [B, T] */
+    double *old, *teacher;      /* [B, T, L] logs */
+    uint8_t *counts;            /* [B, T] 1: learnt from */
+    xph_policy_result *result;  /* [B, T] of the rows of a batch, in its order */
+    double *miss;               /* [B, T] (V - G)^2 likewise */
+    float *scaled, *value;      /* of one stream: rewards by frame, values of its rows and the next */
+    double *logs;               /* [streams of a batch, L] scratch */
+    float *ones;                /* [B, T + d] */
+    void *mark;                 /* of the trainer, before the chunk's updates */
+    size_t mark_bytes;
+} xph_chunk;
+
+/* A batch of some streams of a chunk, and its gradients. */
+typedef struct xph_part {
+    float *floats, *mask, *dlogits, *dvalues;
+    int32_t *ids, *past, *actions;
+    uint8_t *reset;
+    unsigned char *states;
+    int64_t *order; /* streams, as they are shuffled */
+} xph_part;
+
+struct exphil_learner {
+    exphil_context *context;
+    exphil_trainer *trainer; /* retained */
+    exphil_model *teacher;   /* retained, or NULL */
+    xph_busy busy;
+    exphil_learner_config config; /* defaults filled in */
+    const xph_model_shape *shape;
+    double discount;
+    xph_policy_terms terms; /* of the chunk under way */
+    int64_t chunks, updates;
+    int64_t streams, time, each; /* shape of the rollouts; streams of a batch. 0: not known yet */
+    xph_feed taught;             /* the teacher over a chunk, with its own carried state */
+    const void *teacher_packed;
+    float *narrow; /* logits of the teacher over a chunk, all of its rows */
+    double *wide;
+    xph_chunk chunk;
+    xph_part part;
+    unsigned char *memory;
+    size_t memory_bytes;
+};
+
+/* Advantages and targets of a full chunk, and which rows count. */
+void xph_learner_value_chunk(exphil_learner *learner, const exphil_rollout *rollout);
 
 #endif

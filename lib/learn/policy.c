@@ -59,11 +59,12 @@ double xph_policy_log_probability(const xph_policy *policy, const double *logs, 
 static double surrogate(const xph_policy_terms *terms, const xph_policy_row *row, double log_probability,
                         xph_policy_result *result)
 {
-    double ratio = power(log_probability - row->log_probability), low = 1.0 - terms->clip,
+    double apart = log_probability - row->log_probability, ratio = power(apart), low = 1.0 - terms->clip,
            high = 1.0 + terms->clip;
     double bounded = ratio < low ? low : ratio > high ? high : ratio;
     double free = ratio * row->advantage, held = bounded * row->advantage;
     result->ratio = ratio;
+    result->apart = apart < 0.0 ? -apart : apart;
     result->clipped = held < free ? 1.0 : 0.0;
     result->surrogate = held < free ? held : free;
     return held < free ? 0.0 : -terms->surrogate * free;

@@ -41,6 +41,7 @@ typedef struct xph_policy_row {
 /* What comes of a row; kl_... are 0 without what they are measured to. */
 typedef struct xph_policy_result {
     double loss, surrogate, ratio, clipped; /* clipped: 1 where the gradient of the surrogate is 0 */
+    double apart;                           /* log of the ratio, as a distance */
     double kl_old, kl_to_teacher, kl_from_teacher, entropy;
 } xph_policy_result;
 

@@ -106,6 +106,11 @@ void xph_play_forget(exphil_session *session);
  * const: the flag and the text of the last failure are no part of a session's value. */
 exphil_status xph_play_enter(const exphil_session *session);
 void xph_play_leave(const exphil_session *session);
+/* Hot. What a step would compute, in fresh and fresh_values; nothing moves. The session has been entered. */
+exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids);
+/* New weights, between two steps; EXPHIL_E_MISMATCH: of another configuration. A failure of the device alone leaves the
+ * session with them. */
+exphil_status xph_play_adopt(exphil_session *session, const exphil_model *model, exphil_error *error);
 /* The recurrent state in a block of exphil_session_state_save, of whatever weights. EXPHIL_E_FORMAT, EXPHIL_E_MISMATCH: it
  * is none, or of another model. */
 exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,

@@ -329,6 +329,19 @@ static exphil_status step_rows(exphil_session *session, const float *floats, con
     return EXPHIL_OK;
 }
 
+exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids)
+{
+    XPH_TRY(check_rows(session, floats, ids));
+    stage(session, floats, ids, NULL);
+    exphil_status status = run_net(session);
+    if (status < 0) return xph_play_fail(session, status, "the device failed in a step");
+    for (int64_t b = 0; b < session->streams; b++)
+        if (!outputs_finite(session, b))
+            return xph_play_fail(session, EXPHIL_E_NUMERIC,
+                                 "stream %lld: the logits or the value are not finite", (long long)b);
+    return EXPHIL_OK;
+}
+
 static exphil_status check_noise(const exphil_session *session, const float *noise)
 {
     for (int64_t i = 0; noise && i < session->streams * session->shape->logits; i++)

@@ -172,6 +172,7 @@ typedef struct xph_own_past {
 
 struct exphil_trainer {
     exphil_context *context;
+    atomic_int references; /* the caller's handle and every learner */
     xph_device *device;
     exphil_model *model; /* retained; its weights are never written */
     exphil_optimizer *optimizer;
@@ -212,6 +213,12 @@ struct exphil_trainer {
     bool noted;
 };
 
+exphil_trainer *xph_trainer_retain(exphil_trainer *trainer); /* until exphil_trainer_destroy */
+/* Weights, moments, averaged weights and counters as they are now, in one block of xph_mark_bytes; and back to them. Updates
+ * under way are waited for. */
+size_t xph_mark_bytes(const exphil_trainer *trainer);
+exphil_status xph_trainer_mark(exphil_trainer *trainer, void *mark, exphil_error *error);
+exphil_status xph_trainer_return(exphil_trainer *trainer, const void *mark, exphil_error *error);
 /* EXPHIL_E_MISMATCH: batches by this sampling (defaults filled in) are not what the model was made for. */
 exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil_sampling *sampling,
                                          const xph_told *told, exphil_error *error);

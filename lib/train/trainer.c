@@ -50,7 +50,14 @@ static void free_trainer(exphil_trainer *trainer)
 
 void exphil_trainer_destroy(exphil_trainer *trainer)
 {
-    if (trainer) free_trainer(trainer);
+    if (trainer && atomic_fetch_sub_explicit(&trainer->references, 1, memory_order_acq_rel) == 1)
+        free_trainer(trainer);
+}
+
+exphil_trainer *xph_trainer_retain(exphil_trainer *trainer)
+{
+    atomic_fetch_add_explicit(&trainer->references, 1, memory_order_relaxed);
+    return trainer;
 }
 
 exphil_status xph_trainer_enter_open(const exphil_trainer *trainer, exphil_error *error)
@@ -366,6 +373,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->device = xph_context_backend(context);
+    atomic_init(&made->references, 1);
     made->accumulate = known.accumulate ? known.accumulate : 1;
     made->activations = known.activations;
     made->precision = known.precision;

@@ -1,0 +1,602 @@
+/* Improvement by what was played: a chunk's advantages, then some passes over its streams in batches, each of them one
+ * update. All sums are in the order of streams and frames, whatever the number of threads. */
+#include "learn/learn.h"
+#include "learn/returns.h"
+
+#include "base/scalar.h"
+
+#define NEVER 1e300 /* a KL that nothing exceeds */
+
+/* ---- configuration ------------------------------------------------------------------------------------------------- */
+
+typedef struct limit {
+    const char *name;
+    double *value, usual, low, high;
+} limit;
+
+static exphil_status take_numbers(exphil_learner_config *c, exphil_error *error)
+{
+    const limit limits[] = {
+        {"clip", &c->clip, 0.2, 1e-6, 10.0},
+        {"value", &c->value, 0.5, 0.0, 1e6},
+        {"to_old", &c->to_old, 0.0, 0.0, 1e6},
+        {"to_teacher", &c->to_teacher, 0.0, 0.0, 1e6},
+        {"from_teacher", &c->from_teacher, 0.0, 0.0, 1e6},
+        {"entropy", &c->entropy, 0.0, 0.0, 1e6},
+        {"half_life_frames", &c->half_life_frames, 240.0, 0.01, 1e9},
+        {"lambda", &c->lambda, 0.95, 0.0, 1.0},
+        {"most_kl", &c->most_kl, NEVER, 0.0, NEVER},
+        {"reward_scale", &c->reward_scale, 1.0, 1e-9, 1e9},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        const limit *l = &limits[i];
+        if (*l->value == 0.0) *l->value = l->usual;
+        if (!(*l->value >= l->low && *l->value <= l->high))
+            return xph_fail(error, EXPHIL_E_INVALID,
+                            "learner config: %s is %g, must be %g..%g, or 0 for the default", l->name,
+                            *l->value, l->low, l->high);
+    }
+    if (!(c->surrogate >= -1e6 && c->surrogate <= 1e6))
+        return xph_fail(error, EXPHIL_E_INVALID, "learner config: surrogate is %g", c->surrogate);
+    c->surrogate = c->surrogate == 0.0 ? 1.0 : c->surrogate < 0.0 ? 0.0 : c->surrogate;
+    return EXPHIL_OK;
+}
+
+static exphil_status take_counts(exphil_learner_config *c, exphil_error *error)
+{
+    const char *bad = c->epochs < 0 || c->epochs > 1000       ? "epochs"
+                      : c->batches < 0 || c->batches > 4096   ? "batches"
+                      : c->burn_in < 0 || c->burn_in > 4095   ? "burn_in"
+                      : c->value_only < 0                     ? "value_only"
+                      : c->normalise < -1 || c->normalise > 1 ? "normalise"
+                      : c->reserved                           ? "reserved"
+                                                              : NULL;
+    if (bad) return xph_fail(error, EXPHIL_E_INVALID, "learner config: %s is out of range", bad);
+    if (!c->epochs) c->epochs = 4;
+    if (!c->batches) c->batches = 4;
+    return EXPHIL_OK;
+}
+
+static exphil_status check_teacher(const exphil_model *model, const exphil_model *teacher,
+                                   const exphil_learner_config *config, exphil_error *error)
+{
+    const xph_model_shape *own = xph_model_shape_of(model);
+    if (!teacher && (config->to_teacher > 0.0 || config->from_teacher > 0.0))
+        return xph_fail(error, EXPHIL_E_INVALID, "learner config: %s wants a teacher",
+                        config->to_teacher > 0.0 ? "to_teacher" : "from_teacher");
+    if (!teacher) return EXPHIL_OK;
+    const xph_model_shape *other = xph_model_shape_of(teacher);
+    if (xph_model_context(teacher) != xph_model_context(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "teacher and trainer are of different contexts");
+    const char *differs = other->spec_hash != own->spec_hash ? "spec"
+                          : other->delay != own->delay       ? "delay_frames"
+                          : other->slots != own->slots       ? "past actions"
+                          : other->mode != own->mode         ? "mode"
+                          : other->told                      ? "conditions"
+                          : other->type != own->type         ? "type"
+                                                             : NULL;
+    if (differs) return xph_fail(error, EXPHIL_E_MISMATCH, "the teacher's %s is not the policy's", differs);
+    return EXPHIL_OK;
+}
+
+static exphil_status check_trainer(const exphil_trainer *trainer, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    if (!shape->value)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "learner: the model has no value head (exphil_model_with_value)");
+    if (trainer->prefetcher)
+        return xph_fail(error, EXPHIL_E_INVALID, "learner: the trainer has a prefetcher of its own");
+    if (shape->mode == EXPHIL_MODE_WINDOW || shape->told || shape->type != XPH_F32)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "learner: a model %s",
+                        shape->told              ? "with conditions or several delays"
+                        : shape->type != XPH_F32 ? "of doubles"
+                                                 : "in window mode");
+    return EXPHIL_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+static void *cut(unsigned char *base, size_t *at, int64_t count, int64_t width, size_t element)
+{
+    void *part = base ? base + *at : NULL;
+    *at += ((size_t)count * (size_t)width * element + 63) / 64 * 64;
+    return part;
+}
+
+static size_t cut_all(exphil_learner *l, const exphil_rollout *r, unsigned char *base)
+{
+    const xph_model_shape *s = l->shape;
+    size_t at = 0;
+    int64_t rows = r->streams * r->time, some = l->each * r->time, all = r->streams * r->rows;
+    l->chunk.advantage = cut(base, &at, rows, 1, sizeof(double));
+    l->chunk.target = cut(base, &at, rows, 1, sizeof(double));
+    l->chunk.old = cut(base, &at, rows, s->logits, sizeof(double));
+    l->chunk.teacher = cut(base, &at, l->teacher ? rows : 0, s->logits, sizeof(double));
+    l->chunk.counts = cut(base, &at, rows, 1, 1);
+    l->chunk.result = cut(base, &at, some, 1, sizeof(xph_policy_result));
+    l->chunk.logs = cut(base, &at, l->each, s->logits, sizeof(double));
+    l->chunk.miss = cut(base, &at, some, 1, sizeof(double));
+    l->chunk.scaled = cut(base, &at, r->rows, 1, sizeof(float));
+    l->chunk.value = cut(base, &at, r->time + 1, 1, sizeof(float));
+    l->chunk.ones = cut(base, &at, all, 1, sizeof(float));
+    l->narrow = cut(base, &at, l->teacher ? all : 0, s->logits, sizeof(float));
+    l->wide = cut(base, &at, l->teacher ? all : 0, s->logits, sizeof(double));
+    l->part.floats = cut(base, &at, some, s->floats, sizeof(float));
+    l->part.ids = cut(base, &at, some, s->ids, sizeof(int32_t));
+    l->part.past = cut(base, &at, some, s->slots * s->heads, sizeof(int32_t));
+    l->part.actions = cut(base, &at, some, s->heads, sizeof(int32_t));
+    l->part.mask = cut(base, &at, some, 1, sizeof(float));
+    l->part.reset = cut(base, &at, some, 1, 1);
+    l->part.dlogits = cut(base, &at, some, s->logits, sizeof(float));
+    l->part.dvalues = cut(base, &at, some, 1, sizeof(float));
+    l->part.states = cut(base, &at, l->each * s->state, (int64_t)s->real_bytes, 1);
+    l->part.order = cut(base, &at, r->streams, 1, sizeof(int64_t));
+    return at;
+}
+
+/* Streams are divided evenly: batches of a trainer have one shape. */
+static int64_t streams_of_a_batch(int64_t streams, int64_t batches)
+{
+    while (batches > 1 && streams % batches) batches--;
+    return streams / batches;
+}
+
+static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    static const xph_losses plain;
+    if (l->memory && (l->streams != r->streams || l->time != r->time))
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the rollout has %lld streams of %lld rows, this learner's have %lld of %lld",
+                        (long long)r->streams, (long long)r->time, (long long)l->streams, (long long)l->time);
+    if (l->memory) return EXPHIL_OK;
+    l->each = streams_of_a_batch(r->streams, l->config.batches);
+    if (l->config.burn_in >= r->time)
+        return xph_fail(error, EXPHIL_E_INVALID, "learner config: burn_in is %lld, chunks have %lld rows",
+                        (long long)l->config.burn_in, (long long)r->time);
+    if (l->teacher && !l->taught.net)
+        XPH_TRY(xph_feed_create(l->teacher, &plain, r->streams, r->rows, XPH_NET_PLAIN, &l->taught, error));
+    size_t bytes = cut_all(l, r, NULL);
+    unsigned char *memory = xph_calloc(l->context, 1, bytes);
+    if (!memory) return xph_no_memory(bytes, error);
+    l->memory = memory;
+    l->memory_bytes = bytes;
+    cut_all(l, r, memory);
+    for (int64_t i = 0; i < r->streams * r->rows; i++) l->chunk.ones[i] = 1.0f;
+    l->streams = r->streams;
+    l->time = r->time;
+    return EXPHIL_OK;
+}
+
+/* ---- making and freeing ----------------------------------------------------------------------------------------------- */
+
+static void free_learner(exphil_learner *l)
+{
+    exphil_context *context = l->context;
+    xph_free(context, l->memory, l->memory_bytes);
+    xph_free(context, l->chunk.mark, l->chunk.mark_bytes);
+    xph_feed_destroy(&l->taught);
+    xph_model_release(l->teacher);
+    exphil_trainer_destroy(l->trainer);
+    xph_free(context, l, sizeof *l);
+    xph_context_release(context);
+}
+
+void exphil_learner_destroy(exphil_learner *learner)
+{
+    if (learner) free_learner(learner);
+}
+
+exphil_status exphil_learner_create(exphil_trainer *trainer, const exphil_model *teacher,
+                                    const exphil_learner_config *config, exphil_learner **learner,
+                                    exphil_error *error)
+{
+    XPH_OWN_FPU;
+    exphil_learner_config known = EXPHIL_LEARNER_CONFIG_INIT;
+    if (!trainer || !learner)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "learner" : "trainer");
+    XPH_TRY(xph_context_check(trainer->context, error));
+    XPH_TRY(XPH_TAKE(exphil_learner_config, &known, config, error));
+    XPH_TRY(take_numbers(&known, error));
+    XPH_TRY(take_counts(&known, error));
+    XPH_TRY(check_trainer(trainer, error));
+    XPH_TRY(check_teacher(trainer->model, teacher, &known, error));
+    exphil_learner *made = xph_calloc(trainer->context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(trainer->context);
+    made->trainer = xph_trainer_retain(trainer);
+    made->shape = xph_model_shape_of(trainer->model);
+    made->config = known;
+    made->discount = xph_discount(known.half_life_frames);
+    exphil_status status = EXPHIL_OK;
+    if (teacher) made->teacher = xph_model_retain(teacher);
+    if (teacher) status = xph_model_packed(made->teacher, &made->teacher_packed, error);
+    if (status < 0) {
+        free_learner(made);
+        return status;
+    }
+    *learner = made;
+    return EXPHIL_OK;
+}
+
+/* ---- a chunk -------------------------------------------------------------------------------------------------------------- */
+
+static void logs_of_stream(void *arg, int64_t b, int32_t worker)
+{
+    const struct {
+        const exphil_learner *l;
+        const exphil_rollout *r;
+    } *job = arg;
+    const exphil_rollout *r = job->r;
+    const int64_t width = r->policy.logits;
+    (void)worker;
+    for (int64_t t = 0; t < r->time; t++) {
+        int64_t from = b * r->rows + t, to = b * r->time + t;
+        xph_policy_logs(&r->policy, r->logits + from * width, XPH_F32, job->l->chunk.old + to * width);
+        if (job->l->teacher)
+            xph_policy_logs(&r->policy, job->l->narrow + from * width, XPH_F32,
+                            job->l->chunk.teacher + to * width);
+    }
+}
+
+/* The teacher over all rows that were played, once: its own state goes on from chunk to chunk. */
+static exphil_status teach(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    static const xph_losses plain;
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    double sums[EXPHIL_HEADS_MAX];
+    batch.batch = r->streams;
+    batch.time = r->rows;
+    batch.floats = r->floats;
+    batch.ids = r->ids;
+    batch.past = r->past;
+    batch.actions = r->actions;
+    batch.mask = l->chunk.ones;
+    batch.reset = r->reset;
+    exphil_status status =
+        xph_feed_measure(&l->taught, xph_model_weights(l->teacher), l->teacher_packed, &plain, &batch, sums);
+    if (status >= 0) status = xph_feed_logits(&l->taught, l->narrow, l->wide);
+    if (status >= 0) status = xph_feed_swap(&l->taught);
+    if (status < 0)
+        return xph_fail_device(error, l->taught.device, status, "learner: the device failed at the teacher");
+    for (int64_t i = 0; i < r->streams * r->rows * l->shape->logits; i++)
+        if (!xph_finite((double)l->narrow[i]))
+            return xph_fail(error, EXPHIL_E_NUMERIC, "learner: the teacher's logits are not finite");
+    return EXPHIL_OK;
+}
+
+static exphil_status prepare(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    if (l->teacher) XPH_TRY(teach(l, r, error));
+    xph_learner_value_chunk(l, r);
+    struct {
+        const exphil_learner *l;
+        const exphil_rollout *r;
+    } job = {l, r};
+    xph_parallel(l->context, logs_of_stream, &job, r->streams);
+    bool value_only = l->chunks < l->config.value_only;
+    l->terms = (xph_policy_terms){.clip = l->config.clip};
+    if (value_only) return EXPHIL_OK;
+    l->terms = (xph_policy_terms){.surrogate = l->config.surrogate,
+                                  .clip = l->config.clip,
+                                  .to_old = l->config.to_old,
+                                  .to_teacher = l->config.to_teacher,
+                                  .from_teacher = l->config.from_teacher,
+                                  .entropy = l->config.entropy};
+    return EXPHIL_OK;
+}
+
+/* ---- a batch -------------------------------------------------------------------------------------------------------------- */
+
+static void gather_stream(exphil_learner *l, const exphil_rollout *r, int64_t i, int64_t b)
+{
+    const xph_model_shape *s = l->shape;
+    const size_t T = (size_t)r->time, state = (size_t)s->state * s->real_bytes;
+    const int64_t from = b * r->rows, to = i * r->time, past = s->slots * s->heads;
+    xph_part *p = &l->part;
+    memcpy(p->floats + to * s->floats, r->floats + from * s->floats, T * (size_t)s->floats * sizeof(float));
+    memcpy(p->ids + to * s->ids, r->ids + from * s->ids, T * (size_t)s->ids * sizeof(int32_t));
+    memcpy(p->past + to * past, r->past + from * past, T * (size_t)past * sizeof(int32_t));
+    memcpy(p->actions + to * s->heads, r->actions + from * s->heads, T * (size_t)s->heads * sizeof(int32_t));
+    memcpy(p->reset + to, r->reset + from, T);
+    for (int64_t t = 0; t < r->time; t++) p->mask[to + t] = l->chunk.counts[b * r->time + t];
+    if (state) memcpy(p->states + (size_t)i * state, r->state + (size_t)b * state, state);
+}
+
+static exphil_batch batch_of(const exphil_learner *l, int64_t epoch)
+{
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    batch.batch = l->each;
+    batch.time = l->time;
+    batch.epoch = epoch;
+    batch.floats = l->part.floats;
+    batch.ids = l->part.ids;
+    batch.past = l->part.past;
+    batch.actions = l->part.actions;
+    batch.mask = l->part.mask;
+    batch.reset = l->part.reset;
+    return batch;
+}
+
+typedef struct loss_job {
+    exphil_learner *l;
+    const exphil_rollout *r;
+    const int64_t *streams; /* of the batch */
+    const exphil_forward *forward;
+    double scale;
+} loss_job;
+
+static void loss_of_stream(void *arg, int64_t i, int32_t worker)
+{
+    const loss_job *job = arg;
+    exphil_learner *l = job->l;
+    const exphil_rollout *r = job->r;
+    const xph_chunk *c = &l->chunk;
+    const int64_t width = r->policy.logits, b = job->streams[i];
+    double *logs = c->logs + i * width;
+    (void)worker;
+    for (int64_t t = 0; t < r->time; t++) {
+        const int64_t at = i * r->time + t, from = b * r->time + t, played = b * r->rows + t;
+        float *dlogits = l->part.dlogits + at * width;
+        l->part.dvalues[at] = 0.0f;
+        if (!c->counts[from]) {
+            memset(dlogits, 0, (size_t)width * sizeof *dlogits);
+            c->result[at] = (xph_policy_result){0};
+            c->miss[at] = 0.0;
+            continue;
+        }
+        const xph_policy_row row = {.action = r->actions + played * r->policy.heads,
+                                    .log_probability = r->log_probability[played],
+                                    .advantage = c->advantage[from],
+                                    .old = c->old + from * width,
+                                    .teacher = l->teacher ? c->teacher + from * width : NULL};
+        xph_policy_logs(&r->policy, (const float *)job->forward->logits + at * width, XPH_F32, logs);
+        c->result[at] = xph_policy_loss(&r->policy, &l->terms, &row, logs, job->scale, dlogits, XPH_F32);
+        double miss = (double)((const float *)job->forward->values)[at] - c->target[from];
+        c->miss[at] = miss * miss;
+        l->part.dvalues[at] = (float)(2.0 * l->config.value * job->scale * miss);
+    }
+}
+
+/* Sums over the rows of a batch, or of several. */
+typedef struct tally {
+    double rows, loss, miss, ratio, clipped, kl_old, to_teacher, from_teacher, entropy, norm, batches;
+    double apart, first_apart; /* the largest of the rows; of the rows of the first batch */
+} tally;
+
+static void add_rows(const exphil_learner *l, const exphil_rollout *r, const int64_t *streams, tally *sum)
+{
+    const xph_chunk *c = &l->chunk;
+    for (int64_t i = 0; i < l->each; i++)
+        for (int64_t t = 0; t < r->time; t++) {
+            const xph_policy_result *row = &c->result[i * r->time + t];
+            if (!c->counts[streams[i] * r->time + t]) continue;
+            sum->rows += 1.0;
+            sum->loss += row->loss + l->config.value * c->miss[i * r->time + t];
+            sum->miss += c->miss[i * r->time + t];
+            sum->ratio += row->ratio;
+            sum->clipped += row->clipped;
+            sum->kl_old += row->kl_old;
+            sum->to_teacher += row->kl_to_teacher;
+            sum->from_teacher += row->kl_from_teacher;
+            sum->entropy += row->entropy;
+            if (row->apart > sum->apart) sum->apart = row->apart;
+        }
+}
+
+static int64_t count_rows(const exphil_learner *l, const exphil_rollout *r, const int64_t *streams)
+{
+    int64_t rows = 0;
+    for (int64_t i = 0; i < l->each; i++)
+        for (int64_t t = 0; t < r->time; t++) rows += l->chunk.counts[streams[i] * r->time + t];
+    return rows;
+}
+
+/* learns: makes the update; else only looks. */
+static exphil_status run_batch(exphil_learner *l, const exphil_rollout *r, const int64_t *streams,
+                               int64_t epoch, bool learns, tally *sum, exphil_error *error)
+{
+    exphil_forward forward = EXPHIL_FORWARD_INIT;
+    exphil_metrics metrics = EXPHIL_METRICS_INIT;
+    int64_t rows = count_rows(l, r, streams);
+    if (!rows) return EXPHIL_OK;
+    for (int64_t i = 0; i < l->each; i++) gather_stream(l, r, i, streams[i]);
+    const exphil_batch batch = batch_of(l, epoch);
+    XPH_TRY(xph_trainer_forward(l->trainer, &batch, l->part.states, &forward, error));
+    loss_job job = {l, r, streams, &forward, 1.0 / (double)rows};
+    tally own = {0};
+    xph_parallel(l->context, loss_of_stream, &job, l->each);
+    add_rows(l, r, streams, &own);
+    add_rows(l, r, streams, sum);
+    if (!learns) return exphil_trainer_abandon(l->trainer, error);
+    XPH_TRY(exphil_trainer_backward(l->trainer, l->part.dlogits, l->part.dvalues, own.loss / own.rows,
+                                    &metrics, error));
+    if (sum->batches == 0.0) sum->first_apart = own.apart;
+    sum->norm += metrics.gradient_norm;
+    sum->batches += 1.0;
+    l->updates++;
+    return EXPHIL_OK;
+}
+
+static void shuffle(exphil_learner *l, int64_t epoch)
+{
+    xph_rng rng = {.seed = l->config.seed,
+                   .stream = XPH_RNG_LEARN | (uint64_t)(l->chunks * l->config.epochs + epoch) << 8};
+    int64_t *order = l->part.order;
+    for (int64_t i = 0; i < l->streams; i++) order[i] = i;
+    for (int64_t i = l->streams - 1; i > 0; i--) {
+        int64_t k = (int64_t)xph_rng_below(&rng, (uint64_t)i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+/* One pass over all streams. */
+static exphil_status run_epoch(exphil_learner *l, const exphil_rollout *r, int64_t epoch, bool learns,
+                               tally *sum, exphil_error *error)
+{
+    *sum = (tally){0};
+    shuffle(l, epoch);
+    for (int64_t first = 0; first < l->streams; first += l->each) {
+        if (xph_cancelled(l->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "learning cancelled by the host");
+        XPH_TRY(run_batch(l, r, l->part.order + first, epoch, learns, sum, error));
+    }
+    return EXPHIL_OK;
+}
+
+/* ---- metrics ------------------------------------------------------------------------------------------------------------- */
+
+static void note_episodes(const exphil_rollout *r, exphil_learner_metrics *m)
+{
+    double sum = 0.0, frames = 0.0, reward = 0.0;
+    for (int64_t b = 0; b < r->streams; b++)
+        for (int64_t f = 0; f < r->rows; f++) {
+            int64_t row = b * r->rows + f;
+            reward += (double)r->reward[row];
+            if (r->end[row] == EXPHIL_GOES_ON) continue;
+            m->episodes++;
+            sum += r->ended_sum[row];
+            frames += (double)r->ended_frames[row];
+        }
+    m->reward = reward / (double)(r->streams * r->rows);
+    m->episode_return = m->episodes ? sum / (double)m->episodes : 0.0;
+    m->episode_frames = m->episodes ? frames / (double)m->episodes : 0.0;
+}
+
+static double unexplained(const exphil_learner *l, const exphil_rollout *r)
+{
+    const xph_chunk *c = &l->chunk;
+    double rows = 0.0, sum = 0.0, square = 0.0, miss = 0.0;
+    for (int64_t i = 0; i < r->streams * r->time; i++) {
+        if (!c->counts[i]) continue;
+        rows += 1.0;
+        sum += c->target[i];
+    }
+    double mean = rows > 0.0 ? sum / rows : 0.0;
+    for (int64_t b = 0; b < r->streams; b++)
+        for (int64_t t = 0; t < r->time; t++) {
+            int64_t i = b * r->time + t;
+            if (!c->counts[i]) continue;
+            double apart = c->target[i] - (double)r->value[b * r->rows + t];
+            miss += apart * apart;
+            square += (c->target[i] - mean) * (c->target[i] - mean);
+        }
+    return square > 0.0 ? miss / square : 0.0;
+}
+
+static void note_tally(const tally *sum, exphil_learner_metrics *m)
+{
+    double rows = sum->rows > 0.0 ? sum->rows : 1.0;
+    m->rows = (int64_t)sum->rows;
+    m->loss = sum->loss / rows;
+    m->value_loss = sum->miss / rows;
+    m->ratio = sum->ratio / rows;
+    m->clipped = sum->clipped / rows;
+    m->kl_old = sum->kl_old / rows;
+    m->kl_to_teacher = sum->to_teacher / rows;
+    m->kl_from_teacher = sum->from_teacher / rows;
+    m->entropy = sum->entropy / rows;
+    if (sum->batches > 0.0) m->gradient_norm = sum->norm / sum->batches;
+}
+
+/* ---- the update ---------------------------------------------------------------------------------------------------------- */
+
+static exphil_status make_mark(exphil_learner *l, exphil_error *error)
+{
+    if (l->config.most_kl >= NEVER) return EXPHIL_OK;
+    if (!l->chunk.mark) {
+        size_t bytes = xph_mark_bytes(l->trainer);
+        l->chunk.mark = xph_alloc(l->context, bytes);
+        if (!l->chunk.mark) return xph_no_memory(bytes, error);
+        l->chunk.mark_bytes = bytes;
+    }
+    XPH_TRY(xph_trainer_shape(l->trainer, l->each, l->time, error));
+    return xph_trainer_mark(l->trainer, l->chunk.mark, error);
+}
+
+/* What the whole chunk came to: if it is too far from what played it, its updates are taken back. */
+static exphil_status settle(exphil_learner *l, const exphil_rollout *r, exphil_learner_metrics *m,
+                            exphil_error *error)
+{
+    tally whole;
+    if (l->config.most_kl >= NEVER) return EXPHIL_OK;
+    XPH_TRY(run_epoch(l, r, l->config.epochs, false, &whole, error));
+    m->kl_old = whole.rows > 0.0 ? whole.kl_old / whole.rows : 0.0;
+    if (m->kl_old <= l->config.most_kl) return EXPHIL_OK;
+    m->taken_back = 1;
+    return xph_trainer_return(l->trainer, l->chunk.mark, error);
+}
+
+static exphil_status learn(exphil_learner *l, const exphil_rollout *r, exphil_learner_metrics *m,
+                           exphil_error *error)
+{
+    tally sum = {0};
+    XPH_TRY(make_shape(l, r, error));
+    XPH_TRY(prepare(l, r, error));
+    XPH_TRY(make_mark(l, error));
+    note_episodes(r, m);
+    m->unexplained = unexplained(l, r);
+    for (int64_t epoch = 0; epoch < l->config.epochs; epoch++) {
+        XPH_TRY(run_epoch(l, r, epoch, true, &sum, error));
+        if (epoch == 0) m->recomputed = sum.first_apart;
+        note_tally(&sum, m);
+    }
+    return settle(l, r, m, error);
+}
+
+static exphil_status check_rollout(const exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    if (r->context != l->context)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "rollout and learner are of different contexts");
+    if (xph_model_config_hash(r->session->model) != xph_model_config_hash(l->trainer->model))
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the rollout was played by a model of another configuration");
+    if (!xph_rollout_full(r))
+        return xph_fail(error, EXPHIL_E_STATE, "the chunk has %lld of %lld rows", (long long)r->rewarded,
+                        (long long)r->rows);
+    return EXPHIL_OK;
+}
+
+/* After a failure too the session plays on with what the trainer has. */
+static exphil_status adopt(const exphil_learner *l, exphil_rollout *r, exphil_error *error)
+{
+    exphil_model *model = NULL;
+    XPH_TRY(exphil_trainer_model(l->trainer, EXPHIL_WEIGHTS, &model, error));
+    exphil_status status = xph_rollout_adopt(r, model, error);
+    exphil_model_destroy(model);
+    return status;
+}
+
+static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner_metrics *m,
+                            exphil_error *error)
+{
+    XPH_TRY(check_rollout(l, r, error));
+    xph_parallel_hold(l->context);
+    exphil_status status = learn(l, r, m, error);
+    xph_parallel_release(l->context);
+    if (status < 0 && status != EXPHIL_E_NUMERIC) return status;
+    l->chunks++;
+    m->chunks = l->chunks;
+    m->updates = l->updates;
+    exphil_status adopted = adopt(l, r, status < 0 ? NULL : error);
+    xph_rollout_next(r);
+    return status < 0 ? status : adopted;
+}
+
+exphil_status exphil_learner_update(exphil_learner *learner, exphil_rollout *rollout,
+                                    exphil_learner_metrics *metrics, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    exphil_learner_metrics known = EXPHIL_LEARNER_METRICS_INIT;
+    if (!learner || !rollout)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", learner ? "rollout" : "learner");
+    XPH_TRY(xph_context_check(learner->context, error));
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_learner_metrics, metrics, error));
+    if (!xph_busy_enter(&learner->busy)) return xph_busy_error("learner", error);
+    exphil_status status = update(learner, rollout, &known, error);
+    xph_busy_leave(&learner->busy);
+    xph_log_flush(learner->context);
+    if (status < 0 || !metrics) return status;
+    return XPH_GIVE(exphil_learner_metrics, metrics, &known, error);
+}

@@ -1,0 +1,421 @@
+/* A session that plays and records. Everything is allocated at creation; steps and rewards copy. */
+#include "learn/learn.h"
+
+enum { TIME_USUAL = 64, TIME_MOST = 4096 };
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+/* Cuts a block into 64-byte aligned parts; the first pass (base NULL) only measures. */
+typedef struct cutter {
+    unsigned char *base;
+    size_t at;
+    bool fits;
+} cutter;
+
+static void *cut(cutter *c, int64_t count, int64_t width, size_t element)
+{
+    size_t bytes, end;
+    if (!xph_size_mul((size_t)count, (size_t)width, &bytes) || !xph_size_mul(bytes, element, &bytes) ||
+        !xph_size_align(bytes, 64, &bytes) || !xph_size_add(c->at, bytes, &end)) {
+        c->fits = false;
+        return NULL;
+    }
+    void *address = c->base ? c->base + c->at : NULL;
+    c->at = end;
+    return address;
+}
+
+static void cut_rows(exphil_rollout *r, cutter *c)
+{
+    const xph_model_shape *shape = r->shape;
+    int64_t all = r->streams * r->rows;
+    r->floats = cut(c, all, shape->floats, sizeof(float));
+    r->ids = cut(c, all, shape->ids, sizeof(int32_t));
+    r->past = cut(c, all, shape->slots * shape->heads, sizeof(int32_t));
+    r->actions = cut(c, all, shape->heads, sizeof(int32_t));
+    r->logits = cut(c, all, shape->logits, sizeof(float));
+    r->value = cut(c, all, 1, sizeof(float));
+    r->reward = cut(c, all, 1, sizeof(float));
+    r->cut_off = cut(c, all, 1, sizeof(float));
+    r->log_probability = cut(c, all, 1, sizeof(double));
+    r->reset = cut(c, all, 1, 1);
+    r->end = cut(c, all, 1, 1);
+    r->taken = cut(c, all, 1, 1);
+    r->ended_sum = cut(c, all, 1, sizeof(double));
+    r->ended_frames = cut(c, all, 1, sizeof(int64_t));
+}
+
+static void cut_world(exphil_rollout *r, cutter *c)
+{
+    const xph_model_shape *shape = r->shape;
+    r->world_floats = cut(c, r->streams, shape->floats, sizeof(float));
+    r->world_ids = cut(c, r->streams, shape->ids, sizeof(int32_t));
+    r->world_actions = cut(c, r->streams, shape->heads, sizeof(int32_t));
+    r->world_reward = cut(c, r->streams, 1, sizeof(float));
+    r->world_end = cut(c, r->streams, 1, 1);
+    r->stream_end = cut(c, r->streams, 1, 1);
+}
+
+static void cut_all(exphil_rollout *r, cutter *c)
+{
+    size_t state = (size_t)r->shape->state * r->shape->real_bytes;
+    cut_rows(r, c);
+    cut_world(r, c);
+    r->state = cut(c, r->streams, (int64_t)state, 1);
+    r->next_value = cut(c, r->streams, 1, sizeof(float));
+    r->fresh = cut(c, r->streams, 1, 1);
+    r->episodes = cut(c, r->streams, 1, sizeof(int64_t));
+    r->sum = cut(c, r->streams, 1, sizeof(double));
+    r->frames = cut(c, r->streams, 1, sizeof(int64_t));
+    r->logs = cut(c, r->shape->logits, 1, sizeof(double));
+}
+
+static exphil_status allocate(exphil_rollout *r, exphil_error *error)
+{
+    cutter c = {NULL, 0, true};
+    cut_all(r, &c);
+    if (!c.fits) return xph_no_memory(SIZE_MAX, error);
+    r->memory_bytes = c.at;
+    r->memory = xph_calloc(r->context, 1, c.at);
+    if (!r->memory) return xph_no_memory(c.at, error);
+    c = (cutter){r->memory, 0, true};
+    cut_all(r, &c);
+    memset(r->fresh, 1, (size_t)r->streams);
+    return EXPHIL_OK;
+}
+
+/* ---- making and freeing ----------------------------------------------------------------------------------------------- */
+
+static exphil_status refused(const char *why, exphil_error *error)
+{
+    return xph_fail(error, EXPHIL_E_UNSUPPORTED, "rollout: %s", why);
+}
+
+static exphil_status check_model(const exphil_model *model, exphil_error *error)
+{
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    if (shape->narrow) return refused("a quantised model cannot be learnt with", error);
+    if (shape->mode == EXPHIL_MODE_WINDOW) return refused("a model in window mode plays no chunks", error);
+    if (shape->told) return refused("a model with conditions or several delays", error);
+    if (shape->type != XPH_F32) return refused("a model of doubles", error);
+    if (!shape->value)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "rollout: the model has no value head (exphil_model_with_value)");
+    return EXPHIL_OK;
+}
+
+static exphil_status take_policy(exphil_rollout *r, exphil_error *error)
+{
+    const exphil_session *session = r->session;
+    r->policy = (xph_policy){
+        .head = xph_model_heads(session->model), .heads = r->shape->heads, .logits = r->shape->logits};
+    for (int64_t h = 0; h < r->shape->heads; h++) {
+        if (session->how[h].deterministic)
+            return refused("heads that take the likeliest value have no probabilities", error);
+        r->policy.temperature[h] = (double)session->how[h].temperature;
+    }
+    return EXPHIL_OK;
+}
+
+static void free_rollout(exphil_rollout *r)
+{
+    exphil_context *context = r->context;
+    exphil_session_destroy(r->session);
+    xph_free(context, r->memory, r->memory_bytes);
+    xph_free(context, r, sizeof *r);
+    xph_context_release(context);
+}
+
+void exphil_rollout_destroy(exphil_rollout *rollout)
+{
+    if (rollout) free_rollout(rollout);
+}
+
+static exphil_status build(exphil_rollout *r, const exphil_model *model, const exphil_session_config *config,
+                           exphil_error *error)
+{
+    XPH_TRY(exphil_session_create(model, config, &r->session, error));
+    r->shape = r->session->shape;
+    r->streams = r->session->streams;
+    r->delay = r->session->delay;
+    r->rows = r->time + r->delay;
+    XPH_TRY(take_policy(r, error));
+    return allocate(r, error);
+}
+
+exphil_status exphil_rollout_create(const exphil_model *model, const exphil_session_config *session,
+                                    const exphil_rollout_config *config, exphil_rollout **rollout,
+                                    exphil_error *error)
+{
+    XPH_OWN_FPU;
+    exphil_rollout_config known = EXPHIL_ROLLOUT_CONFIG_INIT;
+    if (!model || !rollout)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", model ? "rollout" : "model");
+    XPH_TRY(xph_context_check(xph_model_context(model), error));
+    XPH_TRY(XPH_TAKE(exphil_rollout_config, &known, config, error));
+    XPH_TRY(check_model(model, error));
+    if (known.time < 0 || known.time > TIME_MOST)
+        return xph_fail(error, EXPHIL_E_INVALID, "rollout config: time is %lld, outside 0..%d",
+                        (long long)known.time, TIME_MOST);
+    exphil_context *context = xph_model_context(model);
+    exphil_rollout *made = xph_calloc(context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->context = xph_context_retain(context);
+    made->time = known.time ? known.time : TIME_USUAL;
+    made->seed = known.seed;
+    exphil_status status = build(made, model, session, error);
+    if (status < 0) {
+        free_rollout(made);
+        return status;
+    }
+    *rollout = made;
+    return EXPHIL_OK;
+}
+
+exphil_session *exphil_rollout_session(exphil_rollout *rollout)
+{
+    return rollout ? rollout->session : NULL;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+
+static int64_t row_at(const exphil_rollout *r, int64_t b, int64_t t)
+{
+    return b * r->rows + t;
+}
+
+bool xph_rollout_full(const exphil_rollout *r)
+{
+    return r->rewarded == r->rows;
+}
+
+/* Where a chunk begins: the recurrent state of every stream, before its first row. */
+static exphil_status keep_states(const exphil_rollout *r)
+{
+    const exphil_session *session = r->session;
+    const xph_backend *backend = session->device->backend;
+    size_t bytes = session->state_bytes * (size_t)r->streams;
+    if (!bytes) return EXPHIL_OK;
+    XPH_TRY(backend->download(xph_net_stream(session->net), r->state, session->state[0], bytes));
+    return backend->stream_wait(xph_net_stream(session->net));
+}
+
+/* A host that overrode the last action has changed the queue. */
+static void note_overrides(exphil_rollout *r)
+{
+    const int64_t heads = r->shape->heads;
+    if (r->decided == 0) return;
+    for (int64_t b = 0; b < r->streams; b++) {
+        int64_t row = row_at(r, b, r->decided - 1);
+        const int32_t *queued = xph_play_history(r->session, b);
+        size_t bytes = (size_t)heads * sizeof *queued;
+        if (r->fresh[b] || memcmp(queued, r->actions + row * heads, bytes) == 0) continue;
+        memcpy(r->actions + row * heads, queued, bytes);
+        r->taken[row] = 0;
+    }
+}
+
+static void record_stream(exphil_rollout *r, int64_t b, const float *floats, const int32_t *ids)
+{
+    const xph_model_shape *shape = r->shape;
+    const exphil_session *session = r->session;
+    const int64_t row = row_at(r, b, r->decided), past = shape->slots * shape->heads;
+    if (shape->floats)
+        memcpy(r->floats + row * shape->floats, floats + b * shape->floats,
+               (size_t)shape->floats * sizeof *floats);
+    if (shape->ids) memcpy(r->ids + row * shape->ids, ids + b * shape->ids, (size_t)shape->ids * sizeof *ids);
+    if (past) memcpy(r->past + row * past, session->past + b * past, (size_t)past * sizeof(int32_t));
+    memcpy(r->actions + row * shape->heads, session->actions + b * shape->heads,
+           (size_t)shape->heads * sizeof(int32_t));
+    memcpy(r->logits + row * shape->logits, session->logits + b * shape->logits,
+           (size_t)shape->logits * sizeof(float));
+    r->value[row] = session->values[b];
+    r->reset[row] = r->fresh[b];
+    r->taken[row] = 1;
+    xph_policy_logs(&r->policy, r->logits + row * shape->logits, XPH_F32, r->logs);
+    r->log_probability[row] =
+        xph_policy_log_probability(&r->policy, r->logs, r->actions + row * shape->heads);
+    r->fresh[b] = 0;
+}
+
+exphil_status exphil_rollout_step(exphil_rollout *r, const float *floats, const int32_t *ids,
+                                  int32_t *actions)
+{
+    XPH_OWN_FPU;
+    if (!r) return EXPHIL_E_INVALID;
+    if (r->decided == r->rows || r->decided != r->rewarded)
+        return xph_play_fail(r->session, EXPHIL_E_STATE,
+                             r->decided == r->rows ? "the chunk is full: exphil_learner_update"
+                                                   : "the last step has no reward yet");
+    note_overrides(r);
+    exphil_status status = r->decided == 0 ? keep_states(r) : EXPHIL_OK;
+    if (status < 0) return xph_play_fail(r->session, status, "the device failed to give its state");
+    XPH_TRY(exphil_session_step_row(r->session, floats, ids, NULL, actions));
+    for (int64_t b = 0; b < r->streams; b++) record_stream(r, b, floats, ids);
+    r->decided++;
+    return EXPHIL_OK;
+}
+
+/* ---- rewards ------------------------------------------------------------------------------------------------------------ */
+
+/* Without delay values of rows that come next are part of a chunk: at its end, and where an episode is cut off. */
+static bool wants_next(const exphil_rollout *r, const uint8_t *end)
+{
+    if (r->delay) return false;
+    if (r->rewarded + 1 == r->rows) return true;
+    for (int64_t b = 0; b < r->streams; b++)
+        if (end[b] == EXPHIL_CUT_OFF) return true;
+    return false;
+}
+
+static exphil_status check_rewards(exphil_rollout *r, const float *reward, const uint8_t *end)
+{
+    if (!reward || !end)
+        return xph_play_fail(r->session, EXPHIL_E_INVALID, "%s is NULL", reward ? "end" : "reward");
+    if (r->decided == r->rewarded)
+        return xph_play_fail(r->session, EXPHIL_E_STATE, "the last step has its reward already");
+    for (int64_t b = 0; b < r->streams; b++) {
+        if (!xph_finite((double)reward[b]))
+            return xph_play_fail(r->session, EXPHIL_E_NUMERIC, "reward[%lld] is not finite", (long long)b);
+        if (end[b] > EXPHIL_CUT_OFF)
+            return xph_play_fail(r->session, EXPHIL_E_INVALID, "end[%lld] is %d", (long long)b, end[b]);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status value_next(exphil_rollout *r, const uint8_t *end, const float *floats,
+                                const int32_t *ids)
+{
+    if (!wants_next(r, end)) return EXPHIL_OK;
+    XPH_TRY(xph_play_enter(r->session));
+    exphil_status status = xph_play_peek(r->session, floats, ids);
+    xph_play_leave(r->session);
+    for (int64_t b = 0; status >= 0 && b < r->streams; b++) {
+        r->next_value[b] = r->session->fresh_values[b];
+        r->cut_off[row_at(r, b, r->rewarded)] = r->next_value[b];
+    }
+    return status;
+}
+
+static exphil_status note_reward(exphil_rollout *r, int64_t b, float reward, uint8_t end)
+{
+    int64_t row = row_at(r, b, r->rewarded);
+    r->reward[row] = reward;
+    r->end[row] = end;
+    r->sum[b] += (double)reward;
+    r->frames[b]++;
+    if (end == EXPHIL_GOES_ON) return EXPHIL_OK;
+    r->ended_sum[row] = r->sum[b];
+    r->ended_frames[row] = r->frames[b];
+    r->sum[b] = 0.0;
+    r->frames[b] = 0;
+    r->fresh[b] = 1;
+    return exphil_session_reset(r->session, b);
+}
+
+exphil_status exphil_rollout_reward(exphil_rollout *r, const float *reward, const uint8_t *end,
+                                    const float *floats, const int32_t *ids)
+{
+    XPH_OWN_FPU;
+    if (!r) return EXPHIL_E_INVALID;
+    XPH_TRY(check_rewards(r, reward, end));
+    note_overrides(r);
+    XPH_TRY(value_next(r, end, floats, ids));
+    for (int64_t b = 0; b < r->streams; b++) XPH_TRY(note_reward(r, b, reward[b], end[b]));
+    r->rewarded++;
+    return xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------------------------------- */
+
+void xph_rollout_next(exphil_rollout *r)
+{
+    r->decided = r->rewarded = 0;
+}
+
+exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, exphil_error *error)
+{
+    XPH_TRY(xph_play_adopt(r->session, model, error));
+    r->shape = r->session->shape;
+    r->policy.head = xph_model_heads(r->session->model);
+    return EXPHIL_OK;
+}
+
+/* ---- worlds ------------------------------------------------------------------------------------------------------------- */
+
+static exphil_status check_world(exphil_rollout *r, const exphil_world *world, exphil_error *error)
+{
+    if (!world || world->struct_size < sizeof *world || !world->spec || !world->reset || !world->step)
+        return xph_fail(error, EXPHIL_E_INVALID, "world: %s is not set",
+                        !world                               ? "it"
+                        : world->struct_size < sizeof *world ? "struct_size"
+                        : !world->spec                       ? "spec"
+                        : !world->reset                      ? "reset"
+                                                             : "step");
+    if (exphil_spec_hash(world->spec) != r->shape->spec_hash)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "the world's rows are %s/%s, the model was made for %s/%s",
+                        world->spec->layout, world->spec->codec, r->session->spec->layout,
+                        r->session->spec->codec);
+    if (world->seats < 1 || world->seats > 8 || world->lanes < 1 || world->lanes * world->seats != r->streams)
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the world has %lld lanes of %lld seats, the session has %lld streams",
+                        (long long)world->lanes, (long long)world->seats, (long long)r->streams);
+    if (r->broken) return xph_fail(error, EXPHIL_E_STATE, "rollout: its world has failed before");
+    return EXPHIL_OK;
+}
+
+static exphil_status world_failed(exphil_rollout *r, const char *what, int32_t code, exphil_error *error)
+{
+    r->broken = true;
+    return xph_fail(error, EXPHIL_E_IO, "the world's %s failed with %d", what, (int)code);
+}
+
+static exphil_status begin_episode(exphil_rollout *r, const exphil_world *world, int64_t lane,
+                                   exphil_error *error)
+{
+    const int64_t first = lane * world->seats;
+    xph_rng rng = {.seed = r->seed,
+                   .stream = XPH_RNG_GAMES | (uint64_t)lane << 8,
+                   .position = 2 * (uint64_t)r->episodes[first]};
+    r->episodes[first]++;
+    int32_t code =
+        world->reset(world->user, lane, xph_rng_u64(&rng), r->world_floats + first * r->shape->floats,
+                     r->world_ids + first * r->shape->ids);
+    return code ? world_failed(r, "reset", code, error) : EXPHIL_OK;
+}
+
+static exphil_status play_frame(exphil_rollout *r, const exphil_world *world, exphil_error *error)
+{
+    exphil_status status = exphil_rollout_step(r, r->world_floats, r->world_ids, r->world_actions);
+    if (status < 0) return xph_fail(error, status, "%s", r->session->error.message);
+    int32_t code = world->step(world->user, 0, world->lanes, r->world_actions, r->world_floats, r->world_ids,
+                               r->world_reward, r->world_end);
+    if (code) return world_failed(r, "step", code, error);
+    for (int64_t b = 0; b < r->streams; b++) r->stream_end[b] = r->world_end[b / world->seats];
+    status = exphil_rollout_reward(r, r->world_reward, r->stream_end, r->world_floats, r->world_ids);
+    if (status < 0) {
+        r->broken = true;
+        return xph_fail(error, status, "%s", r->session->error.message);
+    }
+    for (int64_t lane = 0; lane < world->lanes; lane++)
+        if (r->world_end[lane] != EXPHIL_GOES_ON) XPH_TRY(begin_episode(r, world, lane, error));
+    return status;
+}
+
+exphil_status exphil_rollout_run(exphil_rollout *r, const exphil_world *world, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    if (!r) return xph_fail(error, EXPHIL_E_INVALID, "rollout is NULL");
+    XPH_TRY(xph_context_check(r->context, error));
+    XPH_TRY(check_world(r, world, error));
+    for (int64_t lane = 0; !r->playing && lane < world->lanes; lane++)
+        XPH_TRY(begin_episode(r, world, lane, error));
+    r->playing = true;
+    exphil_status status = xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
+    while (status == EXPHIL_OK) {
+        if (xph_cancelled(r->context))
+            return xph_fail(error, EXPHIL_E_CANCELLED, "rollout cancelled by the host");
+        status = play_frame(r, world, error);
+    }
+    return status < 0 ? status : EXPHIL_OK;
+}
