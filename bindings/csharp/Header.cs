@@ -104,6 +104,8 @@ namespace Exphil
             public IntPtr delays;
             public long condition_count;
             public long delay_count;
+            public int value;
+            public int reserved_3;
         }
         internal struct exphil_model_info
         {
@@ -136,6 +138,8 @@ namespace Exphil
             public int reserved_2;
             public long condition_count;
             public long delay_count;
+            public int value;
+            public int reserved_3;
         }
         internal struct exphil_dataset_config
         {
@@ -323,7 +327,7 @@ namespace Exphil
         public ulong Seed;
         public long Hidden, HeadWidth, MambaStates, MambaExpand, MambaTaps, MambaRank, AttentionHeads, AttentionDim,
             AttentionWindowFrames, FfnExpand, WindowFrames;
-        public int DelayFrames;
+        public int DelayFrames, Value;
         public bool NoPreviousAction, Autoregressive, NeutralStart;
         public Mode Mode;
         public NumberType Type;
@@ -350,6 +354,7 @@ namespace Exphil
             if (Autoregressive) raw.heads = 1;
             if (Type != 0) raw.type = (int)Type;
             if (NeutralStart) raw.neutral_start = 1;
+            if (Value != 0) raw.value = Value;
         }
     }
 
@@ -357,7 +362,7 @@ namespace Exphil
     {
         public ulong SpecHash, WeightsHash, TrainedUpdates, TrainedFrames;
         public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden, ConditionCount, DelayCount;
-        public int DelayFrames;
+        public int DelayFrames, Value;
         public Mode Mode;
         public NumberType Type, Weights;
         public string Layout, Codec, Blocks;
@@ -388,6 +393,7 @@ namespace Exphil
                 NeutralStart = raw.neutral_start != 0,
                 ConditionCount = raw.condition_count,
                 DelayCount = raw.delay_count,
+                Value = raw.value,
             };
         }
     }

@@ -4,7 +4,7 @@ return {
     -- What a structure that the library filled tells.
     told = {
         exphil_model_info = {
-            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start condition_count delay_count",
+            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start condition_count delay_count value",
             hashes = "spec_hash weights_hash",
             texts = "layout codec blocks",
         },
@@ -85,13 +85,14 @@ typedef struct exphil_model exphil_model;
 enum { EXPHIL_MODE_CARRY = 0, EXPHIL_MODE_WINDOW = 1 };
 enum { EXPHIL_HEADS_INDEPENDENT = 0, EXPHIL_HEADS_AUTOREGRESSIVE = 1 };
 enum { EXPHIL_TYPE_F32 = 0, EXPHIL_TYPE_F64 = 1, EXPHIL_TYPE_BF16 = 2, EXPHIL_TYPE_I8 = 3, EXPHIL_TYPE_F16 = 4 };
-typedef struct exphil_model_config { size_t struct_size; const exphil_spec *spec; const char *blocks; uint64_t seed; int64_t hidden; int64_t head_width; int64_t mamba_states; int64_t mamba_expand; int64_t mamba_taps; int64_t mamba_rank; int64_t attention_heads; int64_t attention_dim; int64_t attention_window_frames; int64_t ffn_expand; int64_t window_frames; int32_t delay_frames; int32_t no_previous_action; int32_t mode; int32_t heads; int32_t type; int32_t reserved; int32_t neutral_start; int32_t reserved_2; const exphil_condition_spec *conditions; const int32_t *delays; int64_t condition_count; int64_t delay_count; } exphil_model_config;
+enum { EXPHIL_VALUE_NONE = 0, EXPHIL_VALUE_DETACHED = 1, EXPHIL_VALUE_SHARED = 2 };
+typedef struct exphil_model_config { size_t struct_size; const exphil_spec *spec; const char *blocks; uint64_t seed; int64_t hidden; int64_t head_width; int64_t mamba_states; int64_t mamba_expand; int64_t mamba_taps; int64_t mamba_rank; int64_t attention_heads; int64_t attention_dim; int64_t attention_window_frames; int64_t ffn_expand; int64_t window_frames; int32_t delay_frames; int32_t no_previous_action; int32_t mode; int32_t heads; int32_t type; int32_t reserved; int32_t neutral_start; int32_t reserved_2; const exphil_condition_spec *conditions; const int32_t *delays; int64_t condition_count; int64_t delay_count; int32_t value; int32_t reserved_3; } exphil_model_config;
 exphil_status exphil_model_create(exphil_context *context, const exphil_model_config *config, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_load(exphil_context *context, const char *path, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_load_memory(exphil_context *context, const void *data, size_t size_bytes, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_save(const exphil_model *model, const char *path, exphil_error *error);
 void exphil_model_destroy(exphil_model *model);
-typedef struct exphil_model_info { size_t struct_size; uint64_t spec_hash; uint64_t weights_hash; int64_t parameter_count; int64_t tensor_count; int64_t float_count, id_count, head_count, logit_count; int64_t hidden; int64_t window_frames; uint64_t state_bytes; uint64_t trained_updates, trained_frames; int32_t delay_frames; int32_t action_slots; int32_t mode, heads, type, reserved; char layout[32], codec[32]; char blocks[256]; int32_t weights; int32_t calibrated; int32_t neutral_start; int32_t reserved_2; int64_t condition_count, delay_count; } exphil_model_info;
+typedef struct exphil_model_info { size_t struct_size; uint64_t spec_hash; uint64_t weights_hash; int64_t parameter_count; int64_t tensor_count; int64_t float_count, id_count, head_count, logit_count; int64_t hidden; int64_t window_frames; uint64_t state_bytes; uint64_t trained_updates, trained_frames; int32_t delay_frames; int32_t action_slots; int32_t mode, heads, type, reserved; char layout[32], codec[32]; char blocks[256]; int32_t weights; int32_t calibrated; int32_t neutral_start; int32_t reserved_2; int64_t condition_count, delay_count; int32_t value; int32_t reserved_3; } exphil_model_info;
 exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error);
 exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec, exphil_error *error);
 typedef struct exphil_tensor_info { size_t struct_size; int64_t dim[4]; uint64_t size_bytes; int32_t rank; int32_t type; char name[128]; } exphil_tensor_info;
@@ -153,7 +154,7 @@ typedef struct exphil_head_loss { double weight; double smoothing; double focal_
 typedef struct exphil_trainer exphil_trainer;
 typedef struct exphil_communicator { size_t struct_size; void *user; int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type); int32_t rank, ranks; } exphil_communicator;
 enum { EXPHIL_PRECISION_F32 = 0, EXPHIL_PRECISION_TF32 = 1, EXPHIL_PRECISION_BF16 = 2, EXPHIL_PRECISION_F16 = 3 };
-typedef struct exphil_trainer_config { size_t struct_size; const exphil_head_loss *losses; const exphil_communicator *communicator; double loss_scale; int64_t accumulate; int32_t precision; int32_t activations; int32_t fake_quantize; int32_t checkpoint_blocks; double own_past; int64_t own_past_ramp_updates; uint64_t own_past_seed; int32_t saved_weights; int32_t reserved; } exphil_trainer_config;
+typedef struct exphil_trainer_config { size_t struct_size; const exphil_head_loss *losses; const exphil_communicator *communicator; double loss_scale; int64_t accumulate; int32_t precision; int32_t activations; int32_t fake_quantize; int32_t checkpoint_blocks; double own_past; int64_t own_past_ramp_updates; uint64_t own_past_seed; int32_t saved_weights; int32_t as_played; } exphil_trainer_config;
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer, exphil_prefetcher *prefetcher, const exphil_trainer_config *config, exphil_trainer **trainer, exphil_error *error);
 typedef struct exphil_metrics { size_t struct_size; int64_t update; int64_t epoch; int64_t frames; double loss; double head_loss[16]; double gradient_norm; double rate; double loss_scale; int64_t time_ns; int64_t waited_ns; int64_t skipped; } exphil_metrics;
 exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error);

@@ -78,6 +78,7 @@ const struct field model_fields[] = {
     FIELD(exphil_model_config, F_I32, heads),
     FIELD(exphil_model_config, F_I32, type),
     FIELD(exphil_model_config, F_FLAG, neutral_start),
+    FIELD(exphil_model_config, F_I32, value),
     FIELDS_END
 };
 
@@ -105,6 +106,7 @@ const struct field info_fields[] = {
     FIELD(exphil_model_info, F_FLAG, neutral_start),
     FIELD(exphil_model_info, F_I64, condition_count),
     FIELD(exphil_model_info, F_I64, delay_count),
+    FIELD(exphil_model_info, F_I32, value),
     FIELDS_END
 };
 
@@ -189,6 +191,7 @@ const struct field trainer_fields[] = {
     FIELD(exphil_trainer_config, F_I64, own_past_ramp_updates),
     FIELD(exphil_trainer_config, F_U64, own_past_seed),
     FIELD(exphil_trainer_config, F_I32, saved_weights),
+    FIELD(exphil_trainer_config, F_I32, as_played),
     FIELDS_END
 };
 

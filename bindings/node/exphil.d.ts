@@ -54,6 +54,7 @@ export interface ModelOptions {
   heads?: number | 'independent' | 'autoregressive';
   type?: number | 'f32' | 'f64';
   neutral_start?: number | boolean;
+  value?: number;
 }
 
 export interface SessionOptions {
@@ -122,6 +123,7 @@ export interface TrainerOptions {
     own_past_ramp_updates?: number;
     own_past_seed?: number | bigint;
     saved_weights?: number | 'now' | 'averaged';
+    as_played?: number;
   };
 }
 
@@ -143,7 +145,7 @@ export type ReplayResult = Info<
 export type ModelInfo = Info<
   'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden'
   | 'window_frames' | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights'
-  | 'neutral_start' | 'condition_count' | 'delay_count',
+  | 'neutral_start' | 'condition_count' | 'delay_count' | 'value',
   'spec_hash' | 'weights_hash',
   'layout' | 'codec' | 'blocks'
 >;

@@ -343,15 +343,10 @@ exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, ex
 
 /* ---- worlds ------------------------------------------------------------------------------------------------------------- */
 
-static exphil_status check_world(exphil_rollout *r, const exphil_world *world, exphil_error *error)
+static exphil_status check_world(const exphil_rollout *r, const exphil_world *world, exphil_error *error)
 {
-    if (!world || world->struct_size < sizeof *world || !world->spec || !world->reset || !world->step)
-        return xph_fail(error, EXPHIL_E_INVALID, "world: %s is not set",
-                        !world                               ? "it"
-                        : world->struct_size < sizeof *world ? "struct_size"
-                        : !world->spec                       ? "spec"
-                        : !world->reset                      ? "reset"
-                                                             : "step");
+    const char *missing = !world->spec ? "spec" : !world->reset ? "reset" : !world->step ? "step" : NULL;
+    if (missing) return xph_fail(error, EXPHIL_E_INVALID, "world: %s is NULL", missing);
     if (exphil_spec_hash(world->spec) != r->shape->spec_hash)
         return xph_fail(error, EXPHIL_E_MISMATCH, "the world's rows are %s/%s, the model was made for %s/%s",
                         world->spec->layout, world->spec->codec, r->session->spec->layout,
@@ -405,17 +400,19 @@ static exphil_status play_frame(exphil_rollout *r, const exphil_world *world, ex
 exphil_status exphil_rollout_run(exphil_rollout *r, const exphil_world *world, exphil_error *error)
 {
     XPH_OWN_FPU;
-    if (!r) return xph_fail(error, EXPHIL_E_INVALID, "rollout is NULL");
+    exphil_world known = {.struct_size = sizeof known};
+    if (!r || !world) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", r ? "world" : "rollout");
     XPH_TRY(xph_context_check(r->context, error));
-    XPH_TRY(check_world(r, world, error));
-    for (int64_t lane = 0; !r->playing && lane < world->lanes; lane++)
-        XPH_TRY(begin_episode(r, world, lane, error));
+    XPH_TRY(XPH_TAKE(exphil_world, &known, world, error));
+    XPH_TRY(check_world(r, &known, error));
+    for (int64_t lane = 0; !r->playing && lane < known.lanes; lane++)
+        XPH_TRY(begin_episode(r, &known, lane, error));
     r->playing = true;
     exphil_status status = xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
     while (status == EXPHIL_OK) {
         if (xph_cancelled(r->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "rollout cancelled by the host");
-        status = play_frame(r, world, error);
+        status = play_frame(r, &known, error);
     }
     return status < 0 ? status : EXPHIL_OK;
 }

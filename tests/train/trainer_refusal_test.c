@@ -171,9 +171,9 @@ static void bad_trainers_are_refused(void **state)
     config.saved_weights = EXPHIL_WEIGHTS_AVERAGED;
     refused(&run, &config, EXPHIL_E_INVALID, "saved_weights wants averaged weights, and ema_decay is 0");
     config.saved_weights = 0;
-    config.reserved = 1;
-    refused(&run, &config, EXPHIL_E_INVALID, "reserved must be 0");
-    config.reserved = 0;
+    config.as_played = 2;
+    refused(&run, &config, EXPHIL_E_INVALID, "as_played is 2");
+    config.as_played = 0;
     config.precision = EXPHIL_PRECISION_BF16;
     refused(&run, &config, EXPHIL_E_UNSUPPORTED, "precision");
     assert_ok(exphil_trainer_create(run.model, run.optimizer, run.prefetcher, NULL, &run.trainer,

@@ -78,6 +78,7 @@ static const field model_config_fields[] = {
     FIELD(exphil_model_config, heads, T_ENUM, 1, heads_names, NULL),
     FIELD(exphil_model_config, type, T_ENUM, 1, type_names, NULL),
     FIELD(exphil_model_config, neutral_start, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_config, value, T_I32, 1, NULL, NULL),
 };
 RECORD(model_config, "model", exphil_model_config, NULL);
 
@@ -108,6 +109,7 @@ static const field model_info_fields[] = {
     FIELD(exphil_model_info, neutral_start, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_model_info, condition_count, T_I64, 1, NULL, NULL),
     FIELD(exphil_model_info, delay_count, T_I64, 1, NULL, NULL),
+    FIELD(exphil_model_info, value, T_I32, 1, NULL, NULL),
 };
 RECORD(model_info, "model", exphil_model_info, NULL);
 
@@ -271,6 +273,7 @@ static const field trainer_config_fields[] = {
     FIELD(exphil_trainer_config, own_past_ramp_updates, T_I64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, own_past_seed, T_U64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, saved_weights, T_ENUM, 1, weights_names, NULL),
+    FIELD(exphil_trainer_config, as_played, T_I32, 1, NULL, NULL),
 };
 RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
 

@@ -83,6 +83,7 @@ class ModelInfo:
     neutral_start: int
     condition_count: int
     delay_count: int
+    value: int
 
 
 @dataclass(frozen=True)
