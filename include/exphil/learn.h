@@ -124,6 +124,7 @@ EXPHIL_API void exphil_world_destroy(exphil_world *world);
  * its log-probability, the value, the reward and how the episode stands; and the state at the start of a chunk. */
 typedef struct exphil_rollout exphil_rollout;
 
+/* Length of a chunk, and which episodes are played. */
 typedef struct exphil_rollout_config {
     size_t struct_size;
     int64_t time;  /* T, rows of a chunk; 0 = 64, at most 4096 */

@@ -2,39 +2,6 @@
  * gradients. */
 #include "train/train.h"
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
-
-void xph_split_drop(exphil_trainer *trainer)
-{
-    const xph_backend *backend = trainer->device->backend;
-    xph_split *split = &trainer->split;
-    if (split->logits) backend->host_free(trainer->device, split->logits, split->logits_bytes);
-    if (split->values) backend->host_free(trainer->device, split->values, split->values_bytes);
-    if (split->states) backend->host_free(trainer->device, split->states, trainer->feed.state_bytes);
-    *split = (xph_split){.open = false};
-}
-
-static exphil_status host_block(const exphil_trainer *trainer, size_t bytes, void **block,
-                                exphil_error *error)
-{
-    if (*block || !bytes) return EXPHIL_OK;
-    exphil_status status = trainer->device->backend->host_alloc(trainer->device, bytes, block);
-    return status < 0 ? xph_no_device_memory(error, trainer->device, status, bytes) : EXPHIL_OK;
-}
-
-/* Made once for a shape: its net could be made, so that its products do not overflow. */
-static exphil_status make_split(exphil_trainer *trainer, bool states, exphil_error *error)
-{
-    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    xph_split *split = &trainer->split;
-    size_t rows = (size_t)(trainer->feed.batch * trainer->feed.time);
-    split->logits_bytes = rows * (size_t)shape->logits * shape->real_bytes;
-    split->values_bytes = shape->value ? rows * shape->real_bytes : 0;
-    XPH_TRY(host_block(trainer, split->logits_bytes, &split->logits, error));
-    XPH_TRY(host_block(trainer, split->values_bytes, &split->values, error));
-    return states ? host_block(trainer, trainer->feed.state_bytes, &split->states, error) : EXPHIL_OK;
-}
-
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
 
 static exphil_status check_possible(const exphil_trainer *trainer, exphil_error *error)
@@ -75,7 +42,7 @@ static exphil_status forward(exphil_trainer *trainer, const exphil_batch *batch,
     XPH_TRY(xph_batch_check(trainer->model, batch, error));
     XPH_TRY(xph_trainer_settle(trainer, error));
     XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));
-    XPH_TRY(make_split(trainer, states != NULL, error));
+    XPH_TRY(xph_split_make(trainer, states != NULL, error));
     split->began = xph_clock_ns();
     exphil_status status = run_forward(trainer, batch, states);
     if (status < 0)

@@ -237,7 +237,9 @@ exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t e
 /* exphil_trainer_forward, with states [B, state] as reals, or NULL. */
 exphil_status xph_trainer_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
                                   exphil_forward *forward, exphil_error *error);
-void xph_split_drop(exphil_trainer *trainer); /* with the shape */
+/* Made once for a shape, states when they are first wanted; dropped with the shape. */
+exphil_status xph_split_make(exphil_trainer *trainer, bool states, exphil_error *error);
+void xph_split_drop(exphil_trainer *trainer);
 /* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale
  * changed. */
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,
