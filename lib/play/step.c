@@ -196,8 +196,8 @@ static exphil_status record_forms(exphil_session *session)
     for (int form = 0; status >= 0 && form < 4; form++) {
         int parity = form / 2, lagging = form % 2;
         recording r = {session, lagging};
-        session->state[0] = halves[parity];
-        session->state[1] = halves[!parity];
+        session->state[0] = halves[parity != session->parity];
+        session->state[1] = halves[parity == session->parity];
         status = xph_net_record(session->net, enqueue_recorded, &r, &session->recorded[parity][lagging]);
     }
     session->state[0] = halves[0];

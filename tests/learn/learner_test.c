@@ -1,167 +1,32 @@
 /* Rollouts and learners: what was played is recomputed to the last bit, for blocks, delays and heads; a run depends on its
  * seeds and not on threads; a cart learns to balance; what is wrong is refused and changes nothing. */
-#include "model_case.h"
-
-#include "learn/learn.h"
+#include "learn_case.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* ---- a world of its own ------------------------------------------------------------------------------------------- */
-
-/* Rows are random, so is what they come to; episodes end by both ways. */
-typedef struct noise {
-    xph_rng rng[64];
-    int32_t fail_at, frames;
-    float bad; /* a reward that is given once frames == fail_at */
-} noise;
-
-static void noise_row(noise *n, int64_t lane, float *floats, int32_t *ids)
-{
-    for (int i = 0; i < 13; i++) floats[i] = (float)model_case_uniform(&n->rng[lane], -1.0, 1.0);
-    ids[0] = (int32_t)xph_rng_below(&n->rng[lane], 5);
-    ids[1] = (int32_t)xph_rng_below(&n->rng[lane], 7);
-}
-
-static int32_t noise_reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
-{
-    noise *n = user;
-    n->rng[lane] = (xph_rng){.seed = seed, .stream = XPH_RNG_TEST};
-    noise_row(n, lane, floats, ids);
-    return 0;
-}
-
-static int32_t noise_step(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
-                          int32_t *ids, float *reward, uint8_t *end)
-{
-    noise *n = user;
-    for (int64_t i = 0; i < count; i++) {
-        xph_rng *rng = &n->rng[first + i];
-        reward[i] = (float)(actions[3 * i + 1] == 2) + (float)xph_rng_double(rng);
-        end[i] = xph_rng_below(rng, 25) ? EXPHIL_GOES_ON : (uint8_t)(1 + xph_rng_below(rng, 2));
-        noise_row(n, first + i, floats + 13 * i, ids + 2 * i);
-    }
-    if (++n->frames == n->fail_at && n->bad != 0.0f) reward[0] = n->bad;
-    return n->frames == n->fail_at && n->bad == 0.0f ? 7 : 0;
-}
-
-static exphil_world noise_world(noise *n, int64_t lanes)
-{
-    return (exphil_world){.struct_size = sizeof(exphil_world),
-                          .user = n,
-                          .spec = &model_case_spec,
-                          .lanes = lanes,
-                          .seats = 1,
-                          .reset = noise_reset,
-                          .step = noise_step};
-}
-
-/* ---- a run --------------------------------------------------------------------------------------------------------- */
-
-typedef struct run {
-    exphil_context *context;
-    exphil_model *model;
-    exphil_optimizer *optimizer;
-    exphil_trainer *trainer;
-    exphil_rollout *rollout;
-    exphil_learner *learner;
-} run;
-
-typedef struct plan {
-    exphil_model_config model;
-    exphil_learner_config learner;
-    exphil_head_play play[EXPHIL_HEADS_MAX];
-    int64_t lanes, time;
-    int threads;
-    bool taught;
-} plan;
-
-static plan plan_of(const char *blocks)
-{
-    plan p = {.model = model_case_config(blocks, EXPHIL_TYPE_F32),
-              .learner = EXPHIL_LEARNER_CONFIG_INIT,
-              .lanes = 6,
-              .time = 11,
-              .threads = 1};
-    p.model.value = EXPHIL_VALUE_SHARED;
-    p.learner.batches = 3;
-    p.learner.epochs = 2;
-    return p;
-}
-
-static run begin(const plan *p)
-{
-    run r = {.context = test_context(NULL, NULL, p->threads)};
-    exphil_trainer_config how = EXPHIL_TRAINER_CONFIG_INIT;
-    exphil_session_config session = EXPHIL_SESSION_CONFIG_INIT;
-    exphil_rollout_config rollout = EXPHIL_ROLLOUT_CONFIG_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    how.as_played = 1;
-    session.streams = p->lanes;
-    session.seed = 5;
-    session.heads = p->play;
-    rollout.time = p->time;
-    rollout.seed = 6;
-    r.model = model_case_create(r.context, &p->model);
-    assert_ok(exphil_optimizer_create(r.model, NULL, &r.optimizer, NULL));
-    assert_ok(exphil_trainer_create(r.model, r.optimizer, NULL, &how, &r.trainer, NULL));
-    assert_ok(exphil_rollout_create(r.model, &session, &rollout, &r.rollout, NULL));
-    if (exphil_learner_create(r.trainer, p->taught ? r.model : NULL, &p->learner, &r.learner, &error) < 0)
-        fail_msg("%s", error.message);
-    return r;
-}
-
-static void end(run *r)
-{
-    exphil_trainer_destroy(r->trainer); /* the learner keeps it */
-    exphil_learner_destroy(r->learner);
-    exphil_rollout_destroy(r->rollout);
-    exphil_optimizer_destroy(r->optimizer);
-    exphil_model_destroy(r->model);
-    exphil_context_destroy(r->context);
-}
-
-static exphil_learner_metrics play_and_learn(run *r, const exphil_world *world)
-{
-    exphil_learner_metrics m = EXPHIL_LEARNER_METRICS_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_rollout_run(r->rollout, world, &error) < 0) fail_msg("%s", error.message);
-    if (exphil_learner_update(r->learner, r->rollout, &m, &error) < 0) fail_msg("%s", error.message);
-    return m;
-}
-
-static uint64_t weights_of(const run *r)
-{
-    exphil_model *model = NULL;
-    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
-    assert_ok(exphil_trainer_model(r->trainer, EXPHIL_WEIGHTS, &model, NULL));
-    assert_ok(exphil_model_query(model, &info, NULL));
-    exphil_model_destroy(model);
-    return info.weights_hash;
-}
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */
 
 static void check_recomputed(const char *blocks, int32_t delay, int32_t heads, bool warm)
 {
-    plan p = plan_of(blocks);
+    learn_plan p = learn_plan_of(blocks);
     noise n = {.fail_at = 0};
     p.model.delay_frames = delay;
     p.model.neutral_start = 1;
     p.model.heads = heads;
     p.learner.most_kl = 1e9; /* looks at the whole chunk */
     for (int h = 0; h < 3; h++) p.play[h].temperature = warm ? 0.6f + 0.5f * (float)h : 0.0f;
-    run r = begin(&p);
+    learn_run r = learn_begin(&p);
     const exphil_world world = noise_world(&n, p.lanes);
     for (int i = 0; i < 4; i++) {
-        exphil_learner_metrics m = play_and_learn(&r, &world);
+        exphil_learner_metrics m = learn_chunk(&r, &world);
         if (m.recomputed != 0.0)
             fail_msg("%s, delay %d, chunk %d: recomputed with %g", blocks, delay, i, m.recomputed);
         assert_true(m.chunks == i + 1 && m.updates > 0 && m.updates <= (i + 1) * 6);
         assert_true(m.rows > 0 && m.rows <= p.lanes * p.time);
         assert_true(m.kl_old > 0.0 && m.entropy > 0.0 && m.unexplained > 0.0);
     }
-    end(&r);
+    learn_end(&r);
 }
 
 static void what_was_played_is_recomputed(void **unused)
@@ -177,7 +42,7 @@ static void a_run_depends_on_its_seeds(void **unused)
 {
     uint64_t found[4];
     for (int k = 0; k < 4; k++) {
-        plan p = plan_of("gru attention");
+        learn_plan p = learn_plan_of("gru attention");
         noise n = {.fail_at = 0};
         p.taught = true;
         p.learner.to_teacher = 0.1;
@@ -187,13 +52,13 @@ static void a_run_depends_on_its_seeds(void **unused)
         p.threads = k < 3 ? 1 << k : 1;
         p.model.delay_frames = 2;
         p.model.neutral_start = 1;
-        run r = begin(&p);
+        learn_run r = learn_begin(&p);
         const exphil_world world = noise_world(&n, p.lanes);
         exphil_learner_metrics m = EXPHIL_LEARNER_METRICS_INIT;
-        for (int i = 0; i < 3; i++) m = play_and_learn(&r, &world);
+        for (int i = 0; i < 3; i++) m = learn_chunk(&r, &world);
         assert_true(m.kl_to_teacher > 0.0 && m.kl_from_teacher > 0.0);
-        found[k] = weights_of(&r);
-        end(&r);
+        found[k] = learn_weights(&r);
+        learn_end(&r);
     }
     for (int k = 1; k < 4; k++) assert_true(found[k] == found[0]);
 }
@@ -201,52 +66,52 @@ static void a_run_depends_on_its_seeds(void **unused)
 /* At its start a policy is its own teacher: no distance, and only what was played moves it. */
 static void a_teacher_is_at_no_distance_from_itself(void **unused)
 {
-    plan p = plan_of("lstm");
+    learn_plan p = learn_plan_of("lstm");
     noise n = {.fail_at = 0};
     p.taught = true;
     p.learner.surrogate = -1.0;
     p.learner.value_only = 3;
     p.learner.to_teacher = 1.0;
     p.model.value = EXPHIL_VALUE_DETACHED;
-    run r = begin(&p);
+    learn_run r = learn_begin(&p);
     const exphil_world world = noise_world(&n, p.lanes);
     for (int i = 0; i < 6; i++) {
-        exphil_learner_metrics m = play_and_learn(&r, &world);
+        exphil_learner_metrics m = learn_chunk(&r, &world);
         assert_true(m.kl_old == 0.0 && m.kl_to_teacher == 0.0 && m.kl_from_teacher == 0.0);
         assert_true(m.ratio == 1.0 && m.clipped == 0.0 && m.value_loss > 0.0);
     }
-    end(&r);
+    learn_end(&r);
 }
 
 /* Updates that went too far never were. */
 static void updates_are_taken_back(void **unused)
 {
-    plan p = plan_of("gru");
+    learn_plan p = learn_plan_of("gru");
     noise n = {.fail_at = 0};
     p.learner.most_kl = 1e-12;
-    run r = begin(&p);
+    learn_run r = learn_begin(&p);
     exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
     const exphil_world world = noise_world(&n, p.lanes);
-    uint64_t before = weights_of(&r);
+    uint64_t before = learn_weights(&r);
     for (int i = 0; i < 2; i++) {
-        exphil_learner_metrics m = play_and_learn(&r, &world);
+        exphil_learner_metrics m = learn_chunk(&r, &world);
         assert_true(m.taken_back == 1 && m.kl_old > 1e-12);
         assert_true(m.recomputed == 0.0);
-        assert_true(weights_of(&r) == before);
+        assert_true(learn_weights(&r) == before);
         assert_ok(exphil_optimizer_query(r.optimizer, &info, NULL));
         assert_int_equal(info.updates, 0);
     }
-    end(&r);
+    learn_end(&r);
 }
 
 /* Frames that somebody else decided are not learnt from. */
 static void overridden_frames_are_left_out(void **unused)
 {
-    plan p = plan_of("gru");
+    learn_plan p = learn_plan_of("gru");
     p.lanes = 2;
     p.learner.batches = 1;
     p.model.delay_frames = 1;
-    run r = begin(&p);
+    learn_run r = learn_begin(&p);
     noise n = {.fail_at = 0};
     exphil_learner_metrics m = EXPHIL_LEARNER_METRICS_INIT;
     float floats[26], reward[2] = {1.0f, 2.0f};
@@ -264,14 +129,14 @@ static void overridden_frames_are_left_out(void **unused)
     assert_ok(exphil_learner_update(r.learner, r.rollout, &m, NULL));
     assert_int_equal(m.rows, 22 - 3);
     assert_true(m.recomputed == 0.0 && m.reward == 1.5);
-    end(&r);
+    learn_end(&r);
 }
 
 static void what_is_wrong_is_refused(void **unused)
 {
-    plan p = plan_of("gru");
+    learn_plan p = learn_plan_of("gru");
     p.model.delay_frames = 0;
-    run r = begin(&p);
+    learn_run r = learn_begin(&p);
     noise n = {.fail_at = 5};
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_world world = noise_world(&n, p.lanes), other = world;
@@ -304,13 +169,13 @@ static void what_is_wrong_is_refused(void **unused)
     assert_int_equal(exphil_rollout_run(r.rollout, &world, &error), EXPHIL_E_IO);
     assert_string_equal(error.message, "the world's step failed with 7");
     assert_int_equal(exphil_rollout_run(r.rollout, &world, &error), EXPHIL_E_STATE);
-    end(&r);
+    learn_end(&r);
 }
 
 static void what_cannot_be_made_is_refused(void **unused)
 {
-    plan p = plan_of("gru");
-    run r = begin(&p);
+    learn_plan p = learn_plan_of("gru");
+    learn_run r = learn_begin(&p);
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_rollout *rollout = NULL;
     exphil_learner *learner = NULL;
@@ -345,7 +210,7 @@ static void what_cannot_be_made_is_refused(void **unused)
     how.lambda = NAN;
     assert_int_equal(exphil_learner_create(r.trainer, NULL, &how, &learner, &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_learner_create(NULL, NULL, NULL, &learner, &error), EXPHIL_E_INVALID);
-    end(&r);
+    learn_end(&r);
 }
 
 /* ---- cartpole ------------------------------------------------------------------------------------------------------ */
@@ -396,7 +261,7 @@ static double balance(const char *name, const char *blocks, int32_t delay, int64
     exphil_learner_config how = EXPHIL_LEARNER_CONFIG_INIT;
     exphil_trainer_config trainer = EXPHIL_TRAINER_CONFIG_INIT;
     exphil_session_config session = EXPHIL_SESSION_CONFIG_INIT;
-    run r = {.context = context};
+    learn_run r = {.context = context};
     assert_ok(exphil_world_create(context, name, LANES, &world, NULL));
     config.spec = world.spec;
     config.blocks = blocks;
@@ -419,13 +284,13 @@ static double balance(const char *name, const char *blocks, int32_t delay, int64
     assert_ok(exphil_learner_create(r.trainer, NULL, &how, &r.learner, NULL));
     double sum = 0.0, episodes = 0.0;
     for (int64_t played = 0; played < frames; played += LANES * (TIME + delay)) {
-        exphil_learner_metrics m = play_and_learn(&r, &world);
+        exphil_learner_metrics m = learn_chunk(&r, &world);
         assert_true(m.recomputed == 0.0);
         if (played < frames * 4 / 5) continue;
         sum += m.episode_frames * (double)m.episodes;
         episodes += (double)m.episodes;
     }
-    end(&r);
+    learn_end(&r);
     exphil_world_destroy(&world);
     return sum / episodes;
 }

@@ -1,0 +1,137 @@
+/* Steps and rewards of a rollout are quiet: no allocation, no lock and no system call, over many chunks that are recorded, also
+ * where episodes end, are cut off, actions are overridden and calls are refused. */
+#include "learn_case.h"
+#include "traps.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LANES = 4, TIME = 32, CHUNKS = 100 };
+
+typedef struct bench {
+    test_memory memory;
+    learn_run run;
+    exphil_rollout *rollout; /* without a delay; the run's own has one */
+    noise world;
+} bench;
+
+static void bench_make(bench *b)
+{
+    learn_plan plan = learn_plan_of("mamba gru attention");
+    exphil_session_config session = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_rollout_config config = EXPHIL_ROLLOUT_CONFIG_INIT;
+    memset(b, 0, sizeof *b);
+    test_memory_init(&b->memory);
+    plan.memory = &b->memory;
+    plan.lanes = session.streams = LANES;
+    plan.time = config.time = TIME;
+    plan.model.delay_frames = 3;
+    plan.model.neutral_start = 1;
+    b->run = learn_begin(&plan);
+    plan.model.delay_frames = 0;
+    exphil_model *model = model_case_create(b->run.context, &plan.model);
+    assert_ok(exphil_rollout_create(model, &session, &config, &b->rollout, NULL));
+    exphil_model_destroy(model);
+    for (int i = 0; i < LANES; i++)
+        b->world.rng[i] = (xph_rng){.seed = 3, .stream = (uint64_t)i << 8 | XPH_RNG_TEST};
+}
+
+static void bench_free(bench *b)
+{
+    exphil_rollout_destroy(b->rollout);
+    learn_end(&b->run);
+    assert_memory_clean(&b->memory);
+}
+
+/* A whole chunk. Nothing of cmocka in here: the caller may have no system calls. */
+static bool chunk(bench *b, exphil_rollout *rollout)
+{
+    float floats[13 * LANES], reward[LANES];
+    int32_t ids[2 * LANES], actions[3 * LANES], other[3] = {1, 2, 0};
+    uint8_t ends[LANES];
+    bool fine = true;
+    exphil_status status = EXPHIL_OK;
+    for (int t = 0; status == EXPHIL_OK && t < 100; t++) {
+        for (int i = 0; i < LANES; i++) noise_row(&b->world, i, floats + 13 * i, ids + 2 * i);
+        fine &= exphil_rollout_step(rollout, floats, ids, actions) == EXPHIL_OK;
+        fine &= exphil_rollout_step(rollout, floats, ids, actions) == EXPHIL_E_STATE;
+        if (t % 7 == 0)
+            fine &= exphil_session_override(exphil_rollout_session(rollout), t % LANES, other) == EXPHIL_OK;
+        for (int i = 0; i < LANES; i++) {
+            reward[i] = i == t % LANES ? NAN : 1.0f;
+            ends[i] = (t + i) % 18 == 0 ? EXPHIL_CUT_OFF : (t + i) % 9 == 0 ? EXPHIL_OVER : EXPHIL_GOES_ON;
+        }
+        fine &= exphil_rollout_reward(rollout, reward, ends, floats, ids) == EXPHIL_E_NUMERIC;
+        reward[t % LANES] = 0.5f;
+        status = exphil_rollout_reward(rollout, reward, ends, floats, ids);
+    }
+    xph_rollout_next(rollout);
+    return fine && status == EXPHIL_END;
+}
+
+static bool hot(bench *b)
+{
+    return chunk(b, b->rollout) && chunk(b, b->run.rollout);
+}
+
+static void nothing_is_allocated_or_locked(void **state)
+{
+    bench b;
+    bool fine = true;
+    bench_make(&b);
+    long long before[] = {atomic_load(&b.memory.calls), atomic_load(&trap_locks), atomic_load(&trap_mallocs)};
+    for (int i = 0; i < CHUNKS; i++) fine &= hot(&b);
+    assert_true(fine);
+    assert_int_equal(atomic_load(&b.memory.calls), before[0]);
+    assert_int_equal(atomic_load(&trap_locks), before[1]);
+    assert_int_equal(atomic_load(&trap_mallocs), before[2]);
+    bench_free(&b);
+}
+
+#ifndef EXPHIL_SANITIZE /* sanitizers call the system themselves */
+
+enum { FINE = 0, WRONG = 3, NO_SECCOMP = 4 };
+
+static void child_life(void)
+{
+    const struct rlimit no_core = {0, 0};
+    bool fine = true;
+    bench b;
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    bench_make(&b); /* here: what was made before fork() is refused */
+    if (!traps_give_up_system_calls()) _exit(NO_SECCOMP);
+    for (int i = 0; i < CHUNKS; i++) fine &= hot(&b);
+    _exit(fine ? FINE : WRONG);
+}
+
+static void the_system_is_never_called(void **state)
+{
+    pid_t child = fork();
+    if (child == 0) child_life();
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_SECCOMP) {
+        print_message("SKIPPED: this system has no seccomp filters\n");
+        skip();
+    }
+    if (WIFSIGNALED(status)) fail_msg("ended by signal %d: a system call was made", WTERMSIG(status));
+    assert_int_equal(WEXITSTATUS(status), FINE);
+}
+
+#endif
+
+int main(void)
+{
+    traps_watch();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_allocated_or_locked),
+#ifndef EXPHIL_SANITIZE
+        cmocka_unit_test(the_system_is_never_called),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
