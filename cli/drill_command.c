@@ -127,6 +127,8 @@ static int play(const char *weights, const drill_options *o)
     return status;
 }
 
+enum { FRAMES_MOST = 200000 };
+
 int drill_command(int argc, char **argv)
 {
     drill_options o = {.seed = 1, .frames = 3600, .delay = -1};
@@ -159,6 +161,10 @@ int drill_command(int argc, char **argv)
                             : NULL;
     if (wrong) {
         fprintf(stderr, "exphil: drill wants %s; see exphil drill --help\n", wrong);
+        return 2;
+    }
+    if (o.frames > FRAMES_MOST) {
+        fprintf(stderr, "exphil: --frames wants at most %d here, not %" PRId64 "\n", FRAMES_MOST, o.frames);
         return 2;
     }
     if (count == 1) return play(argv[1], &o);

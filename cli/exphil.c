@@ -21,6 +21,7 @@ static const command commands[] = {
     {"train", train_command, "train a policy on replays or a corpus"},
     {"eval", eval_command, "score a policy against recorded play, beside its baselines"},
     {"play", play_command, "play a policy frame by frame through a replay"},
+    {"learn", learn_command, "a policy plays a game and learns from what comes of it"},
     {"corpus", corpus_command,
      "turn replays into a corpus, of games or of rows; select games; verify corpora"},
     {"quantize", quantize_command, "weights of fewer bits: smaller, faster, and how much they differ"},

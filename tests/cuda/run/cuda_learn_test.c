@@ -33,7 +33,8 @@ static void what_was_played_is_recomputed(void **state)
             for (int k = 0; k < CHUNKS; k++) {
                 exphil_learner_metrics m = learn_chunk(&run, &world);
                 if (!(m.recomputed <= 1e-6))
-                    fail_msg("%s, delay %d, chunk %d: recomputed with %g nats", patterns[i], (int)delay, k, m.recomputed);
+                    fail_msg("%s, delay %d, chunk %d: recomputed with %g nats", patterns[i], (int)delay, k,
+                             m.recomputed);
                 assert_true(isfinite(m.loss) && m.kl_old > 0.0);
             }
             learn_end(&run);
