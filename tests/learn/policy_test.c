@@ -5,6 +5,7 @@
 #include "learn/policy.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { HEADS = 3, LOGITS = 12, CASES = 60 };
 #define STEP 1e-5
@@ -100,6 +101,40 @@ static void gradients_are_those_of_the_terms(void **unused)
         }
 }
 
+static void read_numbers(FILE *file, double *to, int count)
+{
+    for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, "%la", &to[i]), 1);
+}
+
+/* tests/data/make_policy_golden.py */
+static void losses_are_those_of_pytorch(void **unused)
+{
+    FILE *file = fopen(EXPHIL_SOURCE_DIR "/tests/data/policy/golden.txt", "r");
+    assert_non_null(file);
+    for (int k = 0; k < 40; k++) {
+        double old[LOGITS], teacher[LOGITS], actions[HEADS], terms[9], wanted[LOGITS], found[LOGITS];
+        sample s = {.policy = {.head = head, .heads = HEADS, .logits = LOGITS}};
+        read_numbers(file, s.logits, LOGITS);
+        read_numbers(file, old, LOGITS);
+        read_numbers(file, teacher, LOGITS);
+        read_numbers(file, s.policy.temperature, HEADS);
+        read_numbers(file, actions, HEADS);
+        read_numbers(file, terms, 9);
+        read_numbers(file, wanted, LOGITS);
+        for (int h = 0; h < HEADS; h++) s.action[h] = (int32_t)actions[h];
+        xph_policy_logs(&s.policy, old, XPH_F64, s.old);
+        xph_policy_logs(&s.policy, teacher, XPH_F64, s.teacher);
+        s.terms = (xph_policy_terms){terms[0], terms[1], terms[2], terms[3], terms[4], terms[5]};
+        s.row = (xph_policy_row){s.action, terms[7], terms[6], s.old, s.teacher};
+        xph_policy_result result = loss_of(&s, found, XPH_F64);
+        assert_true(fabs(result.loss - terms[8]) < 1e-12 * (1.0 + fabs(terms[8])));
+        for (int i = 0; i < LOGITS; i++) assert_true(fabs(found[i] - wanted[i]) < 1e-12);
+    }
+    double more;
+    assert_int_equal(fscanf(file, "%la", &more), EOF);
+    fclose(file);
+}
+
 /* Outside the bounds the surrogate pulls back, but never pushes on. */
 static void the_surrogate_is_clipped(void **unused)
 {
@@ -189,11 +224,9 @@ static void extremes_stay_finite(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_those_of_the_terms),
-        cmocka_unit_test(the_surrogate_is_clipped),
-        cmocka_unit_test(distributions_are_the_formulas),
-        cmocka_unit_test(equal_policies_are_at_no_distance),
-        cmocka_unit_test(extremes_stay_finite),
+        cmocka_unit_test(gradients_are_those_of_the_terms),  cmocka_unit_test(losses_are_those_of_pytorch),
+        cmocka_unit_test(the_surrogate_is_clipped),          cmocka_unit_test(distributions_are_the_formulas),
+        cmocka_unit_test(equal_policies_are_at_no_distance), cmocka_unit_test(extremes_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
