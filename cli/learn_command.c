@@ -249,60 +249,84 @@ static int run(const learn_options *o)
     return status;
 }
 
+/* What is usual for a world. */
+typedef struct usual {
+    const char *world;
+    int64_t frames, lanes, time;
+    double half_life, entropy, reward_scale;
+} usual;
+static const usual usuals[] = {{"cartpole", 500000, 16, 64, 1.15, 0.0, 0.1},
+                               {"cartpole-blind", 500000, 16, 64, 1.15, 0.0, 0.1},
+                               {"pong", 5000000, 64, 128, 4.0, 0.003, 1.0},
+                               {"pong-two", 5000000, 32, 128, 4.0, 0.003, 1.0}};
+
+/* Options that were not given. */
+static void take_usual(const option_command *command, learn_options *o)
+{
+    const usual *u = &usuals[0];
+    for (size_t i = 0; i < sizeof usuals / sizeof usuals[0]; i++)
+        if (strcmp(usuals[i].world, o->world) == 0) u = &usuals[i];
+    if (!options_given(command, "frames")) o->frames = u->frames;
+    if (!options_given(command, "lanes")) o->lanes = u->lanes;
+    if (!options_given(command, "time")) o->time = u->time;
+    if (!options_given(command, "half-life")) o->half_life = u->half_life;
+    if (!options_given(command, "entropy")) o->entropy = u->entropy;
+    if (!options_given(command, "reward-scale")) o->reward_scale = u->reward_scale;
+}
+
+static learn_options asked = {.out = "learned.safetensors",
+                              .blocks = "mlp",
+                              .hidden = 64,
+                              .epochs = 4,
+                              .batches = 4,
+                              .rate = 1e-3,
+                              .ratio_clip = 0.2};
+static const option_entry entries[] = {
+    {NULL, 0, NULL, NULL, "play"},
+    {"world", OPTION_TEXT, &asked.world, "NAME",
+     "cartpole; cartpole-blind, without speeds; pong, against the game's own player; pong-two, against "
+     "itself"},
+    {"frames", OPTION_INT, &asked.frames, "N",
+     "frames to play, in whole chunks (default 500000; pong 5000000)"},
+    {"lanes", OPTION_INT, &asked.lanes, "N", "games at a time (default 16; pong 64)"},
+    {"time", OPTION_INT, &asked.time, "N", "frames of a chunk, after which it learns (default 64; pong 128)"},
+    {"seed", OPTION_INT, &asked.seed, "N", "of the weights, the games and the draws (default 0)"},
+    {NULL, 0, NULL, NULL, "policy"},
+    {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mlp (default), gru, mamba*2, ..."},
+    {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 64)"},
+    {"delay", OPTION_INT, &asked.delay, "N", "frames from a decision to its effect (default 0)"},
+    {"no-previous-action", OPTION_FLAG, &asked.no_previous, NULL,
+     "past actions are no inputs (default: they are)"},
+    {"init", OPTION_TEXT, &asked.init, "FILE",
+     "start from these weights, which say all of this (default: new)"},
+    {NULL, 0, NULL, NULL, "learning"},
+    {"epochs", OPTION_INT, &asked.epochs, "N", "passes over a chunk (default 4)"},
+    {"batches", OPTION_INT, &asked.batches, "N", "updates of a pass (default 4)"},
+    {"rate", OPTION_NUMBER, &asked.rate, "X", "learning rate, which falls to 0 by a cosine (default 0.001)"},
+    {"half-life", OPTION_NUMBER, &asked.half_life, "SECONDS",
+     "after which a reward counts half (default 1.15; pong 4)"},
+    {"ratio-clip", OPTION_NUMBER, &asked.ratio_clip, "X",
+     "how far the probability of an action may move in a chunk, as a share (default 0.2)"},
+    {"entropy", OPTION_NUMBER, &asked.entropy, "X", "weight of the entropy (default 0; pong 0.003)"},
+    {"reward-scale", OPTION_NUMBER, &asked.reward_scale, "X", "factor of rewards (default 0.1; pong 1)"},
+    {"teacher", OPTION_TEXT, &asked.teacher, "FILE", "a policy that it stays near (default: none)"},
+    {"to-teacher", OPTION_NUMBER, &asked.to_teacher, "X",
+     "weight of the divergence from the teacher (default 0)"},
+    {"most-kl", OPTION_NUMBER, &asked.most_kl, "X",
+     "take a chunk's updates back when the policy moved farther, nats (default: never)"},
+    {NULL, 0, NULL, NULL, "output"},
+    {"out", OPTION_TEXT, &asked.out, "FILE", "weights (default learned.safetensors)"},
+    {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT if it is there (default: refuse)"},
+    {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
+    {"device", OPTION_TEXT, &asked.machine.device, "NAME", DEVICE_HELP},
+    {"quiet", OPTION_FLAG, &asked.quiet, NULL, "no progress (default: shown; --json: no progress)"},
+    {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: text)"},
+    {NULL, 0, NULL, NULL, NULL},
+};
 int learn_command(int argc, char **argv)
 {
-    learn_options o = {.out = "learned.safetensors",
-                       .blocks = "mlp",
-                       .frames = 500000,
-                       .lanes = 16,
-                       .time = 64,
-                       .hidden = 64,
-                       .epochs = 4,
-                       .batches = 4,
-                       .rate = 1e-3,
-                       .half_life = 1.15,
-                       .ratio_clip = 0.2,
-                       .reward_scale = 0.1};
-    const option_entry entries[] = {
-        {NULL, 0, NULL, NULL, "play"},
-        {"world", OPTION_TEXT, &o.world, "NAME", "cartpole, or cartpole-blind: without speeds"},
-        {"frames", OPTION_INT, &o.frames, "N", "frames to play, in whole chunks (default 500000)"},
-        {"lanes", OPTION_INT, &o.lanes, "N", "games at a time (default 16)"},
-        {"time", OPTION_INT, &o.time, "N", "frames of a chunk, after which it learns (default 64)"},
-        {"seed", OPTION_INT, &o.seed, "N", "of the weights, the games and the draws (default 0)"},
-        {NULL, 0, NULL, NULL, "policy"},
-        {"blocks", OPTION_TEXT, &o.blocks, "PATTERN", "mlp (default), gru, mamba*2, ..."},
-        {"hidden", OPTION_INT, &o.hidden, "N", "width (default 64)"},
-        {"delay", OPTION_INT, &o.delay, "N", "frames from a decision to its effect (default 0)"},
-        {"no-previous-action", OPTION_FLAG, &o.no_previous, NULL,
-         "past actions are no inputs (default: they are)"},
-        {"init", OPTION_TEXT, &o.init, "FILE",
-         "start from these weights, which say all of this (default: new)"},
-        {NULL, 0, NULL, NULL, "learning"},
-        {"epochs", OPTION_INT, &o.epochs, "N", "passes over a chunk (default 4)"},
-        {"batches", OPTION_INT, &o.batches, "N", "updates of a pass (default 4)"},
-        {"rate", OPTION_NUMBER, &o.rate, "X", "learning rate, which falls to 0 by a cosine (default 0.001)"},
-        {"half-life", OPTION_NUMBER, &o.half_life, "SECONDS",
-         "after which a reward counts half (default 1.15)"},
-        {"ratio-clip", OPTION_NUMBER, &o.ratio_clip, "X",
-         "how far the probability of an action may move in a chunk, as a share (default 0.2)"},
-        {"entropy", OPTION_NUMBER, &o.entropy, "X", "weight of the entropy (default 0)"},
-        {"reward-scale", OPTION_NUMBER, &o.reward_scale, "X", "factor of rewards (default 0.1)"},
-        {"teacher", OPTION_TEXT, &o.teacher, "FILE", "a policy that it stays near (default: none)"},
-        {"to-teacher", OPTION_NUMBER, &o.to_teacher, "X",
-         "weight of the divergence from the teacher (default 0)"},
-        {"most-kl", OPTION_NUMBER, &o.most_kl, "X",
-         "take a chunk's updates back when the policy moved farther, nats (default: never)"},
-        {NULL, 0, NULL, NULL, "output"},
-        {"out", OPTION_TEXT, &o.out, "FILE", "weights (default learned.safetensors)"},
-        {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is there (default: refuse)"},
-        {"threads", OPTION_INT, &o.machine.threads, "N", "processor threads (default 0: one per core)"},
-        {"device", OPTION_TEXT, &o.machine.device, "NAME", DEVICE_HELP},
-        {"quiet", OPTION_FLAG, &o.quiet, NULL, "no progress (default: shown; --json: no progress)"},
-        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object at the end (default: text)"},
-        {NULL, 0, NULL, NULL, NULL},
-    };
-    const option_command command = {
+    static bool given[sizeof entries / sizeof entries[0]];
+    static const option_command command = {
         .usage = "learn [OPTIONS] --world NAME",
         .about =
             "A policy plays a game of the library's and learns from it by proximal policy optimisation, from "
@@ -312,18 +336,21 @@ int learn_command(int argc, char **argv)
             "are played\nwith drawn and with the likeliest actions; all that were started count. The same "
             "seed gives "
             "the same weights,\nwith any number of threads. Ctrl-C, SIGTERM and SIGHUP save the weights.",
-        .entry = entries};
+        .entry = entries,
+        .given = given};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    const char *wrong = !o.world                           ? "--world NAME"
-                        : count                            ? "no files"
-                        : o.teacher && o.to_teacher == 0.0 ? "--to-teacher X with --teacher"
-                                                           : NULL;
+    const char *wrong = !asked.world                               ? "--world NAME"
+                        : count                                    ? "no files"
+                        : asked.teacher && asked.to_teacher == 0.0 ? "--to-teacher X with --teacher"
+                                                                   : NULL;
     if (wrong) {
         fprintf(stderr, "exphil: learn wants %s; see exphil learn --help\n", wrong);
         return 2;
     }
-    if (!output_free("out", o.out, OUTPUT_REPLACED, o.force)) return 1;
-    if (!output_spares("out", o.out, o.init) || !output_spares("out", o.out, o.teacher)) return 1;
-    return run(&o);
+    take_usual(&command, &asked);
+    if (!output_free("out", asked.out, OUTPUT_REPLACED, asked.force)) return 1;
+    if (!output_spares("out", asked.out, asked.init) || !output_spares("out", asked.out, asked.teacher))
+        return 1;
+    return run(&asked);
 }

@@ -110,6 +110,10 @@ typedef struct exphil_world {
  *                     speed; one head of two classes, left and right; 1 a frame; over beyond 2.4 units or 12 degrees, cut off
  *                     after 500 frames
  *   "cartpole-blind"  the same without the two speeds, which a policy must remember
+ *   "pong"            the left paddle of examples/pong against the game's own player: ball, its speed, both paddles, pause; one
+ *                     head of three classes, still, up, down; 1 for a point, -1 for the other's; over at 21 points, cut off
+ *                     after 20,000 frames. Where its 255 random numbers begin, and up to 60 idle frames, follow from the seed
+ *   "pong-two"        the same with two seats, each of which sees itself on the left
  * Fills world, which lives until exphil_world_destroy. EXPHIL_E_INVALID: there is none of this name; lanes is not
  * 1..4096. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *context, const char *name,

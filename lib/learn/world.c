@@ -1,7 +1,8 @@
 /* Many lanes of one of the library's own games, as a world. */
 #include "learn/world.h"
 
-static const xph_game *const games[] = {&xph_game_cartpole, &xph_game_cartpole_blind};
+static const xph_game *const games[] = {&xph_game_cartpole, &xph_game_cartpole_blind, &xph_game_pong,
+                                        &xph_game_pong_two};
 enum { LANES_MOST = 4096 };
 
 typedef struct lanes {

@@ -19,6 +19,6 @@ typedef struct xph_game {
     void (*row)(const void *state, int64_t seat, float *floats, int32_t *ids);
 } xph_game;
 
-extern const xph_game xph_game_cartpole, xph_game_cartpole_blind;
+extern const xph_game xph_game_cartpole, xph_game_cartpole_blind, xph_game_pong, xph_game_pong_two;
 
 #endif

@@ -35,6 +35,9 @@ expect 2 "--lanes wants" learn --world cartpole --lanes 5000
 expect 0 "usage: exphil learn" learn --help
 [ ! -e other ] || complain "what was refused left a file"
 
+expect 0 "frames of pong" learn --world pong --frames 20000 --lanes 4 --quiet --out pong
+expect 0 "frames of pong-two" learn --world pong-two --frames 20000 --lanes 4 --quiet --out two-sides --force
+
 # ended early: the weights are there, and go on
 "$exphil" learn --world cartpole --frames 100000000 --out long >out 2>err &
 run=$!
