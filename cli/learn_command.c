@@ -201,10 +201,10 @@ static int show(const learn_run *r, double seconds, const learn_score *drawn, co
             r->last.unexplained, "recomputed", r->last.recomputed));
     printf("%s: %" PRId64 " frames of %s, %" PRId64 " updates, %.0f frames/s\n", o->out, r->played, o->world,
            r->last.updates, speed);
-    printf("%d fresh episodes, actions drawn:      %.4g +- %.4g, from %.4g to %.4g\n", SCORE_EPISODES,
-           drawn->mean, drawn->deviation, drawn->least, drawn->most);
-    printf("%d fresh episodes, likeliest actions:  %.4g +- %.4g, from %.4g to %.4g\n", SCORE_EPISODES,
-           likeliest->mean, likeliest->deviation, likeliest->least, likeliest->most);
+    printf("%d fresh episodes, actions drawn:      mean return %.4g, deviation %.4g, from %.4g to %.4g\n",
+           SCORE_EPISODES, drawn->mean, drawn->deviation, drawn->least, drawn->most);
+    printf("%d fresh episodes, likeliest actions:  mean return %.4g, deviation %.4g, from %.4g to %.4g\n",
+           SCORE_EPISODES, likeliest->mean, likeliest->deviation, likeliest->least, likeliest->most);
     return 0;
 }
 
@@ -323,6 +323,13 @@ static const option_entry entries[] = {
     {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: text)"},
     {NULL, 0, NULL, NULL, NULL},
 };
+/* What weights say already. */
+static bool of_weights(const option_command *command)
+{
+    return options_given(command, "blocks") || options_given(command, "hidden") ||
+           options_given(command, "delay") || options_given(command, "no-previous-action");
+}
+
 int learn_command(int argc, char **argv)
 {
     static bool given[sizeof entries / sizeof entries[0]];
@@ -343,7 +350,10 @@ int learn_command(int argc, char **argv)
     const char *wrong = !asked.world                               ? "--world NAME"
                         : count                                    ? "no files"
                         : asked.teacher && asked.to_teacher == 0.0 ? "--to-teacher X with --teacher"
-                                                                   : NULL;
+                        : !asked.teacher && asked.to_teacher > 0.0 ? "--teacher FILE with --to-teacher"
+                        : asked.init && of_weights(&command)
+                            ? "no --blocks, --hidden, --delay or --no-previous-action with --init"
+                            : NULL;
     if (wrong) {
         fprintf(stderr, "exphil: learn wants %s; see exphil learn --help\n", wrong);
         return 2;

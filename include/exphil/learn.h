@@ -7,6 +7,16 @@
  *
  *   1 value          what a policy expects
  *   2 own losses     forward, then any loss of the host's, then backward
+ *   3 worlds         games that can be stepped
+ *   4 rollouts       a session that records what it plays
+ *   5 improvement    PPO on what was played, near a teacher
+ *
+ * From nothing to a policy: exphil_world_create (or a world of the host's own), exphil_model_create with value
+ * EXPHIL_VALUE_SHARED, exphil_optimizer_create, exphil_trainer_create without a prefetcher, exphil_rollout_create,
+ * exphil_learner_create; then exphil_rollout_run and exphil_learner_update in turn, and at the end exphil_trainer_model.
+ * A new model with past actions as inputs repeats the last one nineteen times in twenty, which is a good start for
+ * imitation and a poor one for learning from nothing: set exphil_model_config.no_previous_action there.
+ * What is drawn follows from the seeds of model, session, rollout and learner: equal seeds give equal bits.
  */
 #ifndef EXPHIL_LEARN_H
 #define EXPHIL_LEARN_H
@@ -48,8 +58,9 @@ typedef struct exphil_forward {
 /* clang-format on */
 
 /* The first half of an update whose loss is the host's: the current weights over one batch that the host made. Every value
- * of the batch is checked, and it must stay as it is until backward or abandon. mask is not used; it says in
- * exphil_metrics.frames how many frames were learnt from. All batches of a trainer have the shape of the first.
+ * of the batch is checked, and it must stay as it is until backward or abandon. All arrays that the model has a use for are
+ * given; mask is not used but to tell in exphil_metrics.frames how many frames were learnt from; where reset is 1 the
+ * state before counts for nothing. All batches of a trainer have the shape of the first.
  * states: NULL: the carried state, as exphil_trainer_step_batch. Else where each lane begins: B blocks of
  * exphil_session_state_save, one after the other, of sessions of this model or of earlier or later weights of it
  * (EXPHIL_E_MISMATCH, EXPHIL_E_FORMAT); size_bytes is that of all. They are constants of the loss, and take the place
@@ -82,16 +93,18 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_abandon(exphil_trainer 
  * what it leaves still has a value. */
 enum { EXPHIL_GOES_ON = 0, EXPHIL_OVER = 1, EXPHIL_CUT_OFF = 2 };
 
-/* A game that can be stepped: anything that fills this struct, which the host may do itself (struct_size = sizeof, every
- * function but save and load). It plays `lanes` games at once, each with `seats` players; seat s of lane l is stream
+/* A game that can be stepped: anything that fills this struct, which the host may do itself (struct_size =
+ * sizeof(exphil_world), every function but save and load). ids is never NULL, nor is floats, also where there are none. It plays `lanes` games at once, each with `seats` players; seat s of lane l is stream
  * l * seats + s. Rows and actions are those of spec, the same for all seats. The functions return 0, or another number that
  * ends the call of the library that asked (EXPHIL_E_IO). */
 typedef struct exphil_world {
     size_t struct_size;
     void *user;
     const exphil_spec *spec;
-    int64_t lanes, seats; /* seats: 1..8 */
-    size_t state_bytes;   /* of what save writes; 0: games cannot be saved */
+    int64_t lanes,
+        seats; /* seats: 1..8; one policy plays all of them. Against another one the host plays itself, with
+                             exphil_rollout_step, exphil_rollout_reward and a session of the other's */
+    size_t state_bytes; /* of what save writes; 0: games cannot be saved */
     /* A new episode, which is a function of seed alone: floats [seats, F], ids [seats, K] of its first row. */
     int32_t (*reset)(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids);
     /* One frame of lanes first .. first + count - 1, of arrays that begin with lane first: actions
@@ -147,7 +160,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_create(const exphil_mod
                                                                 exphil_rollout **rollout,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_rollout_destroy(exphil_rollout *rollout);
-/* Its session, for logits, values and latency. It must not be stepped, reset, restored or destroyed. A frame whose action was
+/* Its session, for logits, values and latency. Steps, resets and restores of it are refused (EXPHIL_E_STATE), and it must not
+ * be destroyed. A frame whose action was
  * overridden (exphil_session_override) is recorded with the action that was taken and not learnt from. */
 EXPHIL_API exphil_session *exphil_rollout_session(exphil_rollout *rollout);
 /* Hot. exphil_session_step_row, recorded. EXPHIL_E_STATE: the chunk is full, or the frame before has no reward yet. */
@@ -162,8 +176,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_step(exphil_rollout *ro
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward,
                                                                 const uint8_t *end, const float *floats,
                                                                 const int32_t *ids);
-/* Plays a world until the chunk is full. Streams are lanes * seats. The first call starts its episodes; they go on from chunk
- * to chunk. The seed of an episode is a function of config.seed, the lane and how many the lane has had. */
+/* Plays a world until the chunk is full; EXPHIL_E_STATE: it is full already. Streams are lanes * seats. The first call starts its episodes; they go on from chunk
+ * to chunk. The seed of an episode is a function of config.seed, the lane and how many the lane has had. After a world has failed
+ * (EXPHIL_E_IO, or a reward or end that is none) its games and what is recorded no longer fit together: the rollout only
+ * refuses (EXPHIL_E_STATE) and is to be destroyed. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_run(exphil_rollout *rollout,
                                                              const exphil_world *world, exphil_error *error);
 
@@ -211,7 +227,7 @@ typedef struct exphil_learner_metrics {
     int64_t chunks, updates; /* since the learner was made */
     int64_t rows;            /* learnt from */
     int64_t episodes;        /* that ended in the chunk's frames */
-    double episode_return;   /* mean of theirs, unscaled; 0 without any */
+    double episode_return;   /* mean of theirs over all streams, unscaled; 0 without any */
     double episode_frames;   /* mean length */
     double reward;           /* mean of a frame */
     double kl_old, kl_to_teacher, kl_from_teacher, entropy, ratio;
@@ -240,7 +256,11 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_create(exphil_trainer *
                                                                 exphil_learner **learner,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
-/* Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
+/* The rollout is made of the trainer's weights (exphil_trainer_model), so that it begins with them: recomputed tells if it was
+ * played by others. To go on another day: exphil_trainer_save and exphil_trainer_resume, then a new rollout and learner with
+ * other seeds; streams / batches and T stay as they were. That it learns is seen in reward and, where episodes end, in
+ * episode_return; entropy falls slowly, kl_old stays near 0.001 to 0.02.
+ * Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
  * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
  * update was refused, as exphil_trainer_backward says; what was learnt before it stays, and the chunk is done with. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *learner,

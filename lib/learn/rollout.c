@@ -139,6 +139,7 @@ static exphil_status build(exphil_rollout *r, const exphil_model *model, const e
     r->streams = r->session->streams;
     r->delay = r->session->delay;
     r->rows = r->time + r->delay;
+    r->session->held = true;
     XPH_TRY(take_policy(r, error));
     return allocate(r, error);
 }
@@ -250,7 +251,10 @@ exphil_status exphil_rollout_step(exphil_rollout *r, const float *floats, const 
     note_overrides(r);
     exphil_status status = r->decided == 0 ? keep_states(r) : EXPHIL_OK;
     if (status < 0) return xph_play_fail(r->session, status, "the device failed to give its state");
-    XPH_TRY(exphil_session_step_row(r->session, floats, ids, NULL, actions));
+    r->session->held = false;
+    status = exphil_session_step_row(r->session, floats, ids, NULL, actions);
+    r->session->held = true;
+    XPH_TRY(status);
     for (int64_t b = 0; b < r->streams; b++) record_stream(r, b, floats, ids);
     r->decided++;
     return EXPHIL_OK;
@@ -321,7 +325,11 @@ exphil_status exphil_rollout_reward(exphil_rollout *r, const float *reward, cons
     XPH_TRY(check_rewards(r, reward, end));
     note_overrides(r);
     XPH_TRY(value_next(r, end, floats, ids));
-    for (int64_t b = 0; b < r->streams; b++) XPH_TRY(note_reward(r, b, reward[b], end[b]));
+    exphil_status status = EXPHIL_OK;
+    r->session->held = false;
+    for (int64_t b = 0; status >= 0 && b < r->streams; b++) status = note_reward(r, b, reward[b], end[b]);
+    r->session->held = true;
+    XPH_TRY(status);
     r->rewarded++;
     return xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
 }
@@ -405,10 +413,12 @@ exphil_status exphil_rollout_run(exphil_rollout *r, const exphil_world *world, e
     XPH_TRY(xph_context_check(r->context, error));
     XPH_TRY(XPH_TAKE(exphil_world, &known, world, error));
     XPH_TRY(check_world(r, &known, error));
+    if (xph_rollout_full(r))
+        return xph_fail(error, EXPHIL_E_STATE, "rollout: the chunk is full: exphil_learner_update");
     for (int64_t lane = 0; !r->playing && lane < known.lanes; lane++)
         XPH_TRY(begin_episode(r, &known, lane, error));
     r->playing = true;
-    exphil_status status = xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
+    exphil_status status = EXPHIL_OK;
     while (status == EXPHIL_OK) {
         if (xph_cancelled(r->context))
             return xph_fail(error, EXPHIL_E_CANCELLED, "rollout cancelled by the host");

@@ -203,7 +203,7 @@ exphil_status exphil_session_state_restore(exphil_session *session, int64_t stre
                                            size_t size_bytes)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_play_enter(session));
+    XPH_TRY(xph_play_enter_free(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
     if (status >= 0) status = restore(session, stream, state);
     xph_play_leave(session);
@@ -213,7 +213,7 @@ exphil_status exphil_session_state_restore(exphil_session *session, int64_t stre
 exphil_status exphil_session_reset(exphil_session *session, int64_t stream)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_play_enter(session));
+    XPH_TRY(xph_play_enter_free(session));
     bool all = stream == -1;
     exphil_status status = all ? EXPHIL_OK : check_stream(session, stream);
     int64_t first = all ? 0 : stream, count = all ? session->streams : 1;

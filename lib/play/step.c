@@ -354,7 +354,7 @@ exphil_status exphil_session_step_row(exphil_session *session, const float *floa
                                       const float *noise, int32_t *actions)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_play_enter(session));
+    XPH_TRY(xph_play_enter_free(session));
     int64_t began = xph_clock_ns();
     exphil_status status = actions ? check_rows(session, floats, ids)
                                    : xph_play_fail(session, EXPHIL_E_INVALID, "actions is NULL");
@@ -425,7 +425,7 @@ static exphil_status step_frames(exphil_session *session, const exphil_melee_fra
 exphil_status exphil_session_step(exphil_session *session, const exphil_melee_frame *frames, exphil_pad *pads)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_play_enter(session));
+    XPH_TRY(xph_play_enter_free(session));
     int64_t began = xph_clock_ns();
     exphil_status status = step_frames(session, frames, pads);
     if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);

@@ -18,6 +18,15 @@ exphil_status xph_play_enter(const exphil_session *session)
     return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
 }
 
+exphil_status xph_play_enter_free(const exphil_session *session)
+{
+    XPH_TRY(xph_play_enter(session));
+    if (!session->held) return EXPHIL_OK;
+    xph_play_remember(session, EXPHIL_E_STATE, "the session is a rollout's");
+    xph_play_leave(session);
+    return EXPHIL_E_STATE;
+}
+
 void xph_play_leave(const exphil_session *session)
 {
     xph_busy_leave(&shared(session)->busy);

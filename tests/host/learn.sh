@@ -16,10 +16,12 @@ expect 0 "frames of cartpole" learn --world cartpole --frames 80000 --seed 4 --t
 cmp -s one three && complain "another seed learns the same"
 expect 0 "blocks" info one
 
-small="--world cartpole-blind --blocks gru --hidden 16 --frames 4000 --quiet"
+small="--world cartpole-blind --frames 4000 --quiet"
 # shellcheck disable=SC2086
 set -- $small
-expect 0 "4096 frames" learn "$@" --out small
+expect 0 "4096 frames" learn "$@" --blocks gru --hidden 16 --out small
+expect 2 "--teacher FILE with --to-teacher" learn "$@" --to-teacher 1 --out other
+expect 2 "no --blocks" learn "$@" --init small --blocks gru --out other
 expect 1 "small" learn "$@" --out small
 expect 0 "4096 frames" learn "$@" --init small --out tuned
 expect 0 "4096 frames" learn "$@" --init small --teacher small --to-teacher 0.1 --most-kl 0.01 --out near

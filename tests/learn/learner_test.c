@@ -132,6 +132,19 @@ static void overridden_frames_are_left_out(void **unused)
     learn_end(&r);
 }
 
+static void a_full_chunk_is_full(void **unused)
+{
+    learn_plan p = learn_plan_of("gru");
+    learn_run r = learn_begin(&p);
+    noise n = {.fail_at = 0};
+    const exphil_world world = noise_world(&n, p.lanes);
+    assert_ok(exphil_rollout_run(r.rollout, &world, NULL));
+    assert_int_equal(exphil_rollout_run(r.rollout, &world, NULL), EXPHIL_E_STATE);
+    assert_ok(exphil_learner_update(r.learner, r.rollout, NULL, NULL));
+    assert_ok(exphil_rollout_run(r.rollout, &world, NULL));
+    learn_end(&r);
+}
+
 static void what_is_wrong_is_refused(void **unused)
 {
     learn_plan p = learn_plan_of("gru");
@@ -160,6 +173,9 @@ static void what_is_wrong_is_refused(void **unused)
     assert_string_equal(error.message, "floats is NULL");
     ends[1] = 0;
     assert_ok(exphil_rollout_reward(r.rollout, reward, ends, NULL, NULL));
+    exphil_session *held = exphil_rollout_session(r.rollout);
+    assert_int_equal(exphil_session_step_row(held, floats, ids, NULL, actions), EXPHIL_E_STATE);
+    assert_int_equal(exphil_session_reset(held, -1), EXPHIL_E_STATE);
     other.lanes = 5;
     assert_int_equal(exphil_rollout_run(r.rollout, &other, &error), EXPHIL_E_MISMATCH);
     other = world;
@@ -314,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_teacher_is_at_no_distance_from_itself),
         cmocka_unit_test(updates_are_taken_back),
         cmocka_unit_test(overridden_frames_are_left_out),
+        cmocka_unit_test(a_full_chunk_is_full),
         cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(what_cannot_be_made_is_refused),
         cmocka_unit_test(worlds_are_made),
