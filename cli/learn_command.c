@@ -31,6 +31,7 @@ typedef struct learn_run {
     int64_t began_ns;
     double episodes, returns; /* of the frames that progress has not told yet */
     double recent;
+    int refused; /* chunks with numbers that are not finite */
 } learn_run;
 
 /* ---- making ---------------------------------------------------------------------------------------------------------- */
@@ -72,6 +73,14 @@ static bool given_model(learn_run *r)
     return true;
 }
 
+/* The largest number up to --batches that divides the streams, as the library has it. */
+static int64_t batches_of(const learn_run *r)
+{
+    int64_t batches = r->o->batches, streams = r->world.lanes * r->world.seats;
+    while (batches > 1 && streams % batches) batches--;
+    return batches;
+}
+
 static bool make_trainer(learn_run *r)
 {
     const learn_options *o = r->o;
@@ -82,7 +91,7 @@ static bool make_trainer(learn_run *r)
     adam.rate = o->rate;
     adam.clip_norm = 0.5;
     adam.schedule = EXPHIL_SCHEDULE_COSINE;
-    adam.total_updates = chunks * o->epochs * o->batches;
+    adam.total_updates = chunks * o->epochs * batches_of(r);
     config.as_played = 1;
     if (exphil_optimizer_create(r->model, &adam, &r->optimizer, &error) < 0) return fail("optimizer", &error);
     return exphil_trainer_create(r->model, r->optimizer, NULL, &config, &r->trainer, &error) >= 0 ||
@@ -159,6 +168,8 @@ static void tell(learn_run *r, progress *bar, bool last)
     progress_count(bar, r->played, "frames", text, last);
 }
 
+enum { REFUSED_MOST = 10 };
+
 /* EXPHIL_E_CANCELLED: a signal asked for an end. */
 static exphil_status learn(learn_run *r)
 {
@@ -169,12 +180,14 @@ static exphil_status learn(learn_run *r)
     while (r->played < r->o->frames) {
         exphil_status status = exphil_rollout_run(r->rollout, &r->world, &error);
         if (status >= 0) status = exphil_learner_update(r->learner, r->rollout, &r->last, &error);
-        if (status < 0) {
+        if (status < 0 && status != EXPHIL_E_CANCELLED) {
             progress_clear(&bar);
-            if (status != EXPHIL_E_CANCELLED) complain("learn", &error);
-            return status;
+            complain("learn", &error);
         }
+        /* a chunk with a refused update is done with; a policy that can no longer be played is not */
+        if (status < 0 && !(status == EXPHIL_E_NUMERIC && ++r->refused < REFUSED_MOST)) return status;
         r->played += r->each;
+        if (status < 0) continue;
         tell(r, &bar, r->played >= r->o->frames);
     }
     return EXPHIL_OK;
@@ -208,8 +221,9 @@ static int show(const learn_run *r, double seconds, const learn_score *drawn, co
     return 0;
 }
 
-static int finish(learn_run *r, bool stopped)
+static int finish(learn_run *r, exphil_status ended)
 {
+    const bool stopped = ended == EXPHIL_E_CANCELLED;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_model *model = NULL;
     learn_score drawn, likeliest;
@@ -225,6 +239,10 @@ static int finish(learn_run *r, bool stopped)
                 " frames; %s has the weights, --init goes on from them\n",
                 stop_name(), r->played, r->o->frames, r->o->out);
         status = stop_status();
+    } else if (fine && ended < 0) {
+        fprintf(stderr, "exphil: %s has the weights of %" PRId64 " of %" PRId64 " frames\n", r->o->out,
+                r->played, r->o->frames);
+        status = 1;
     } else if (fine) {
         uint64_t seed = (uint64_t)r->o->seed;
         status = learn_score_of(r->context, r->o->world, model, seed, false, &drawn) &&
@@ -243,7 +261,7 @@ static int run(const learn_options *o)
     stop_catch();
     if (make(&r)) {
         exphil_status ended = learn(&r);
-        if (ended >= 0 || ended == EXPHIL_E_CANCELLED) status = finish(&r, ended < 0);
+        if (ended >= 0 || ended == EXPHIL_E_CANCELLED || r.played) status = finish(&r, ended);
     }
     free_run(&r);
     return status;

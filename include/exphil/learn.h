@@ -207,10 +207,10 @@ typedef struct exphil_learner_config {
     double most_kl;      /* mean KL(old || new) of a chunk above which its updates are taken back; 0: never */
     double reward_scale; /* 0 = 1 */
     int64_t epochs;      /* passes over a chunk; 0 = 4 */
-    int64_t batches;     /* updates of a pass; streams are divided among them. 0 = 4, at most the streams */
-    int64_t burn_in;     /* first rows of a chunk that only warm up the state; 0: none */
-    int64_t value_only;  /* chunks at the beginning that only the value is learnt from */
-    uint64_t seed;       /* of the order of streams */
+    int64_t batches;    /* updates of a pass: the largest number up to this that divides the streams; 0 = 4 */
+    int64_t burn_in;    /* first rows of a chunk that only warm up the state; 0: none */
+    int64_t value_only; /* chunks at the beginning that only the value is learnt from */
+    uint64_t seed;      /* of the order of streams */
     /* 0: advantages are normalised to mean 0 and deviation 1 over a chunk, but not with a teacher; 1: always;
      * -1: never */
     int32_t normalise;
@@ -262,7 +262,10 @@ EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
  * episode_return; entropy falls slowly, kl_old stays near 0.001 to 0.02.
  * Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
  * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
- * update was refused, as exphil_trainer_backward says; what was learnt before it stays, and the chunk is done with. */
+ * update was refused, as exphil_trainer_backward says, or the teacher's logits are not finite, which then begins anew; what
+ * was learnt before it stays, and the chunk is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY before the first
+ * update, nothing has changed, and the call may be made again. The teacher's state goes on from chunk to chunk: with one,
+ * a learner has one rollout. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *learner,
                                                                 exphil_rollout *rollout,
                                                                 exphil_learner_metrics *metrics,

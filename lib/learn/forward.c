@@ -1,6 +1,18 @@
 /* The first half of an update whose loss is the host's, with states that sessions saved. */
 #include "learn/learn.h"
 
+static double real_at(const unsigned char *state, xph_type type, int64_t i)
+{
+    float narrow;
+    double wide;
+    if (type != XPH_F64) {
+        memcpy(&narrow, state + (size_t)i * sizeof narrow, sizeof narrow);
+        return (double)narrow;
+    }
+    memcpy(&wide, state + (size_t)i * sizeof wide, sizeof wide);
+    return wide;
+}
+
 static exphil_status gather_states(const exphil_trainer *trainer, int64_t lanes, const void *blocks,
                                    size_t size_bytes, unsigned char *to, exphil_error *error)
 {
@@ -13,10 +25,9 @@ static exphil_status gather_states(const exphil_trainer *trainer, int64_t lanes,
             xph_play_block_state(shape, (const unsigned char *)blocks + (size_t)b * each, each, &state, &why);
         if (status < 0) return xph_fail(error, status, "states[%lld]: %s", (long long)b, why.message);
         memcpy(to + (size_t)b * bytes, state, bytes);
-        int64_t bad =
-            shape->type == XPH_F32
-                ? xph_find_not_finite((const float *)(const void *)(to + (size_t)b * bytes), shape->state)
-                : -1;
+        int64_t bad = -1;
+        for (int64_t i = 0; bad < 0 && i < shape->state; i++)
+            if (!xph_finite(real_at(to + (size_t)b * bytes, shape->type, i))) bad = i;
         if (bad >= 0)
             return xph_fail(error, EXPHIL_E_NUMERIC, "states[%lld] is not finite at %lld", (long long)b,
                             (long long)bad);

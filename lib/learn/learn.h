@@ -15,6 +15,7 @@
 struct exphil_rollout {
     exphil_context *context;
     exphil_session *session;
+    xph_busy busy;
     const xph_model_shape *shape;
     xph_policy policy;
     int64_t streams, time, delay, rows; /* rows: R */

@@ -85,6 +85,9 @@ static exphil_status check_trainer(const exphil_trainer *trainer, exphil_error *
     if (!shape->value)
         return xph_fail(error, EXPHIL_E_INVALID,
                         "learner: the model has no value head (exphil_model_with_value)");
+    XPH_TRY(xph_split_possible(trainer, error));
+    if (trainer->communicator.all_reduce)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "learner: the trainer has a communicator");
     if (trainer->prefetcher)
         return xph_fail(error, EXPHIL_E_INVALID, "learner: the trainer has a prefetcher of its own");
     if (shape->mode == EXPHIL_MODE_WINDOW || shape->told || shape->type != XPH_F32)
@@ -144,7 +147,6 @@ static int64_t streams_of_a_batch(int64_t streams, int64_t batches)
 
 static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
 {
-    static const xph_losses plain;
     if (l->memory && (l->streams != r->streams || l->time != r->time))
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "the rollout has %lld streams of %lld rows, this learner's have %lld of %lld",
@@ -154,8 +156,6 @@ static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exph
     if (l->config.burn_in >= r->time)
         return xph_fail(error, EXPHIL_E_INVALID, "learner config: burn_in is %lld, chunks have %lld rows",
                         (long long)l->config.burn_in, (long long)r->time);
-    if (l->teacher && !l->taught.net)
-        XPH_TRY(xph_feed_create(l->teacher, &plain, r->streams, r->rows, XPH_NET_PLAIN, &l->taught, error));
     size_t bytes = cut_all(l, r, NULL);
     unsigned char *memory = xph_calloc(l->context, 1, bytes);
     if (!memory) return xph_no_memory(bytes, error);
@@ -166,6 +166,14 @@ static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exph
     l->streams = r->streams;
     l->time = r->time;
     return EXPHIL_OK;
+}
+
+/* The teacher begins with the first chunk that it is shown. */
+static exphil_status make_teacher(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    static const xph_losses plain;
+    if (!l->teacher || l->taught.net) return EXPHIL_OK;
+    return xph_feed_create(l->teacher, &plain, r->streams, r->rows, XPH_NET_PLAIN, &l->taught, error);
 }
 
 /* ---- making and freeing ----------------------------------------------------------------------------------------------- */
@@ -239,6 +247,14 @@ static void logs_of_stream(void *arg, int64_t b, int32_t worker)
     }
 }
 
+/* Zero in the place of the state that the teacher's last pass left. */
+static exphil_status forget(const exphil_learner *l)
+{
+    const xph_feed *taught = &l->taught;
+    if (!taught->state_bytes) return EXPHIL_OK;
+    return taught->device->backend->zero(xph_net_stream(taught->net), taught->state[1], taught->state_bytes);
+}
+
 /* The teacher over all rows that were played, once: its own state goes on from chunk to chunk. */
 static exphil_status teach(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
 {
@@ -256,13 +272,11 @@ static exphil_status teach(exphil_learner *l, const exphil_rollout *r, exphil_er
     exphil_status status =
         xph_feed_measure(&l->taught, xph_model_weights(l->teacher), l->teacher_packed, &plain, &batch, sums);
     if (status >= 0) status = xph_feed_logits(&l->taught, l->narrow, l->wide);
-    if (status >= 0) status = xph_feed_swap(&l->taught);
     if (status < 0)
         return xph_fail_device(error, l->taught.device, status, "learner: the device failed at the teacher");
-    for (int64_t i = 0; i < r->streams * r->rows * l->shape->logits; i++)
-        if (!xph_finite((double)l->narrow[i]))
-            return xph_fail(error, EXPHIL_E_NUMERIC, "learner: the teacher's logits are not finite");
-    return EXPHIL_OK;
+    if (xph_find_not_finite(l->narrow, r->streams * r->rows * l->shape->logits) < 0) return EXPHIL_OK;
+    (void)forget(l); /* of all streams: it may hold what is not finite */
+    return xph_fail(error, EXPHIL_E_NUMERIC, "learner: the teacher's logits are not finite");
 }
 
 static exphil_status prepare(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
@@ -504,7 +518,6 @@ static void note_tally(const tally *sum, exphil_learner_metrics *m)
 
 static exphil_status make_mark(exphil_learner *l, exphil_error *error)
 {
-    if (l->config.most_kl >= NEVER) return EXPHIL_OK;
     if (!l->chunk.mark) {
         size_t bytes = xph_mark_bytes(l->trainer);
         l->chunk.mark = xph_alloc(l->context, bytes);
@@ -533,8 +546,9 @@ static exphil_status learn(exphil_learner *l, const exphil_rollout *r, exphil_le
 {
     tally sum = {0};
     XPH_TRY(make_shape(l, r, error));
-    XPH_TRY(prepare(l, r, error));
+    XPH_TRY(make_teacher(l, r, error));
     XPH_TRY(make_mark(l, error));
+    XPH_TRY(prepare(l, r, error));
     note_episodes(r, m);
     m->unexplained = unexplained(l, r);
     for (int64_t epoch = 0; epoch < l->config.epochs; epoch++) {
@@ -558,6 +572,14 @@ static exphil_status check_rollout(const exphil_learner *l, const exphil_rollout
     return EXPHIL_OK;
 }
 
+/* What failed halfway never was, so that it may be tried again. */
+static exphil_status take_back(exphil_learner *l, int64_t updates, exphil_status status)
+{
+    if (l->updates == updates || status == EXPHIL_E_DEVICE) return status;
+    if (xph_trainer_return(l->trainer, l->chunk.mark, NULL) >= 0) l->updates = updates;
+    return status;
+}
+
 /* After a failure too the session plays on with what the trainer has. */
 static exphil_status adopt(const exphil_learner *l, exphil_rollout *r, exphil_error *error)
 {
@@ -572,10 +594,14 @@ static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner
                             exphil_error *error)
 {
     XPH_TRY(check_rollout(l, r, error));
+    const int64_t updates = l->updates;
     xph_parallel_hold(l->context);
     exphil_status status = learn(l, r, m, error);
     xph_parallel_release(l->context);
-    if (status < 0 && status != EXPHIL_E_NUMERIC) return status;
+    if (status < 0 && status != EXPHIL_E_NUMERIC) return take_back(l, updates, status);
+    if (l->taught.net && xph_feed_swap(&l->taught) < 0)
+        return xph_fail(error, EXPHIL_E_DEVICE, "learner: the device failed at the teacher");
+    if (m->taken_back) l->updates = updates;
     l->chunks++;
     m->chunks = l->chunks;
     m->updates = l->updates;
@@ -594,7 +620,11 @@ exphil_status exphil_learner_update(exphil_learner *learner, exphil_rollout *rol
     XPH_TRY(xph_context_check(learner->context, error));
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_learner_metrics, metrics, error));
     if (!xph_busy_enter(&learner->busy)) return xph_busy_error("learner", error);
-    exphil_status status = update(learner, rollout, &known, error);
+    exphil_status status = xph_busy_enter(&rollout->busy) ? EXPHIL_OK : xph_busy_error("rollout", error);
+    if (status >= 0) {
+        status = update(learner, rollout, &known, error);
+        xph_busy_leave(&rollout->busy);
+    }
     xph_busy_leave(&learner->busy);
     xph_log_flush(learner->context);
     if (status < 0 || !metrics) return status;

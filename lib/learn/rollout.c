@@ -239,11 +239,23 @@ static void record_stream(exphil_rollout *r, int64_t b, const float *floats, con
     r->fresh[b] = 0;
 }
 
-exphil_status exphil_rollout_step(exphil_rollout *r, const float *floats, const int32_t *ids,
-                                  int32_t *actions)
+/* A stream whose logits overflowed was reset by the session: its episode was cut off before this row. */
+static void note_overflow(exphil_rollout *r)
 {
-    XPH_OWN_FPU;
-    if (!r) return EXPHIL_E_INVALID;
+    for (int64_t b = 0; b < r->streams; b++) {
+        int64_t before = row_at(r, b, r->decided - 1);
+        if (r->fresh[b] || xph_play_at(r->session, b)->seen) continue;
+        r->fresh[b] = 1;
+        r->sum[b] = 0.0;
+        r->frames[b] = 0;
+        if (r->decided == 0 || r->end[before] != EXPHIL_GOES_ON) continue;
+        r->end[before] = EXPHIL_CUT_OFF;
+        r->cut_off[before] = r->value[before];
+    }
+}
+
+static exphil_status step(exphil_rollout *r, const float *floats, const int32_t *ids, int32_t *actions)
+{
     if (r->decided == r->rows || r->decided != r->rewarded)
         return xph_play_fail(r->session, EXPHIL_E_STATE,
                              r->decided == r->rows ? "the chunk is full: exphil_learner_update"
@@ -254,10 +266,29 @@ exphil_status exphil_rollout_step(exphil_rollout *r, const float *floats, const 
     r->session->held = false;
     status = exphil_session_step_row(r->session, floats, ids, NULL, actions);
     r->session->held = true;
+    if (status == EXPHIL_E_NUMERIC) note_overflow(r);
     XPH_TRY(status);
     for (int64_t b = 0; b < r->streams; b++) record_stream(r, b, floats, ids);
     r->decided++;
     return EXPHIL_OK;
+}
+
+/* Every call on a rollout begins with this and ends with leave. */
+static exphil_status enter(exphil_rollout *r)
+{
+    if (!r) return EXPHIL_E_INVALID;
+    XPH_TRY(xph_context_check(r->context, NULL));
+    return xph_busy_enter(&r->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
+}
+
+exphil_status exphil_rollout_step(exphil_rollout *rollout, const float *floats, const int32_t *ids,
+                                  int32_t *actions)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(enter(rollout));
+    exphil_status status = step(rollout, floats, ids, actions);
+    xph_busy_leave(&rollout->busy);
+    return status;
 }
 
 /* ---- rewards ------------------------------------------------------------------------------------------------------------ */
@@ -317,11 +348,9 @@ static exphil_status note_reward(exphil_rollout *r, int64_t b, float reward, uin
     return exphil_session_reset(r->session, b);
 }
 
-exphil_status exphil_rollout_reward(exphil_rollout *r, const float *reward, const uint8_t *end,
-                                    const float *floats, const int32_t *ids)
+static exphil_status give_reward(exphil_rollout *r, const float *reward, const uint8_t *end,
+                                 const float *floats, const int32_t *ids)
 {
-    XPH_OWN_FPU;
-    if (!r) return EXPHIL_E_INVALID;
     XPH_TRY(check_rewards(r, reward, end));
     note_overrides(r);
     XPH_TRY(value_next(r, end, floats, ids));
@@ -334,6 +363,16 @@ exphil_status exphil_rollout_reward(exphil_rollout *r, const float *reward, cons
     return xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
 }
 
+exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward, const uint8_t *end,
+                                    const float *floats, const int32_t *ids)
+{
+    XPH_OWN_FPU;
+    XPH_TRY(enter(rollout));
+    exphil_status status = give_reward(rollout, reward, end, floats, ids);
+    xph_busy_leave(&rollout->busy);
+    return status;
+}
+
 /* ---- chunks ------------------------------------------------------------------------------------------------------------- */
 
 void xph_rollout_next(exphil_rollout *r)
@@ -343,10 +382,10 @@ void xph_rollout_next(exphil_rollout *r)
 
 exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, exphil_error *error)
 {
-    XPH_TRY(xph_play_adopt(r->session, model, error));
-    r->shape = r->session->shape;
+    exphil_status status = xph_play_adopt(r->session, model, error);
+    r->shape = r->session->shape; /* of whichever model it has now */
     r->policy.head = xph_model_heads(r->session->model);
-    return EXPHIL_OK;
+    return status;
 }
 
 /* ---- worlds ------------------------------------------------------------------------------------------------------------- */
@@ -359,7 +398,8 @@ static exphil_status check_world(const exphil_rollout *r, const exphil_world *wo
         return xph_fail(error, EXPHIL_E_MISMATCH, "the world's rows are %s/%s, the model was made for %s/%s",
                         world->spec->layout, world->spec->codec, r->session->spec->layout,
                         r->session->spec->codec);
-    if (world->seats < 1 || world->seats > 8 || world->lanes < 1 || world->lanes * world->seats != r->streams)
+    if (world->seats < 1 || world->seats > 8 || r->streams % world->seats ||
+        world->lanes != r->streams / world->seats)
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "the world has %lld lanes of %lld seats, the session has %lld streams",
                         (long long)world->lanes, (long long)world->seats, (long long)r->streams);
@@ -389,13 +429,13 @@ static exphil_status begin_episode(exphil_rollout *r, const exphil_world *world,
 
 static exphil_status play_frame(exphil_rollout *r, const exphil_world *world, exphil_error *error)
 {
-    exphil_status status = exphil_rollout_step(r, r->world_floats, r->world_ids, r->world_actions);
+    exphil_status status = step(r, r->world_floats, r->world_ids, r->world_actions);
     if (status < 0) return xph_fail(error, status, "%s", r->session->error.message);
     int32_t code = world->step(world->user, 0, world->lanes, r->world_actions, r->world_floats, r->world_ids,
                                r->world_reward, r->world_end);
     if (code) return world_failed(r, "step", code, error);
     for (int64_t b = 0; b < r->streams; b++) r->stream_end[b] = r->world_end[b / world->seats];
-    status = exphil_rollout_reward(r, r->world_reward, r->stream_end, r->world_floats, r->world_ids);
+    status = give_reward(r, r->world_reward, r->stream_end, r->world_floats, r->world_ids);
     if (status < 0) {
         r->broken = true;
         return xph_fail(error, status, "%s", r->session->error.message);
@@ -405,12 +445,9 @@ static exphil_status play_frame(exphil_rollout *r, const exphil_world *world, ex
     return status;
 }
 
-exphil_status exphil_rollout_run(exphil_rollout *r, const exphil_world *world, exphil_error *error)
+static exphil_status run(exphil_rollout *r, const exphil_world *world, exphil_error *error)
 {
-    XPH_OWN_FPU;
     exphil_world known = {.struct_size = sizeof known};
-    if (!r || !world) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", r ? "world" : "rollout");
-    XPH_TRY(xph_context_check(r->context, error));
     XPH_TRY(XPH_TAKE(exphil_world, &known, world, error));
     XPH_TRY(check_world(r, &known, error));
     if (xph_rollout_full(r))
@@ -425,4 +462,16 @@ exphil_status exphil_rollout_run(exphil_rollout *r, const exphil_world *world, e
         status = play_frame(r, &known, error);
     }
     return status < 0 ? status : EXPHIL_OK;
+}
+
+exphil_status exphil_rollout_run(exphil_rollout *rollout, const exphil_world *world, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    if (!rollout || !world)
+        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", rollout ? "world" : "rollout");
+    XPH_TRY(xph_context_check(rollout->context, error));
+    if (!xph_busy_enter(&rollout->busy)) return xph_busy_error("rollout", error);
+    exphil_status status = run(rollout, world, error);
+    xph_busy_leave(&rollout->busy);
+    return status;
 }

@@ -4,7 +4,7 @@
 
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
 
-static exphil_status check_possible(const exphil_trainer *trainer, exphil_error *error)
+exphil_status xph_split_possible(const exphil_trainer *trainer, exphil_error *error)
 {
     const char *why = trainer->accumulate > 1                      ? "accumulate above 1"
                       : trainer->own_past.share > 0.0              ? "own_past"
@@ -38,7 +38,7 @@ static exphil_status forward(exphil_trainer *trainer, const exphil_batch *batch,
                              exphil_error *error)
 {
     xph_split *split = &trainer->split;
-    XPH_TRY(check_possible(trainer, error));
+    XPH_TRY(xph_split_possible(trainer, error));
     XPH_TRY(xph_batch_check(trainer->model, batch, error));
     XPH_TRY(xph_trainer_settle(trainer, error));
     XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));

@@ -237,6 +237,8 @@ exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t e
 /* exphil_trainer_forward, with states [B, state] as reals, or NULL. */
 exphil_status xph_trainer_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
                                   exphil_forward *forward, exphil_error *error);
+/* EXPHIL_E_UNSUPPORTED: settings that a loss of the host's does not go with. */
+exphil_status xph_split_possible(const exphil_trainer *trainer, exphil_error *error);
 /* Made once for a shape, states when they are first wanted; dropped with the shape. */
 exphil_status xph_split_make(exphil_trainer *trainer, bool states, exphil_error *error);
 void xph_split_drop(exphil_trainer *trainer);
