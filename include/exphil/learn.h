@@ -176,10 +176,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_step(exphil_rollout *ro
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward,
                                                                 const uint8_t *end, const float *floats,
                                                                 const int32_t *ids);
-/* Plays a world until the chunk is full; EXPHIL_E_STATE: it is full already. Streams are lanes * seats. The first call starts its episodes; they go on from chunk
- * to chunk. The seed of an episode is a function of config.seed, the lane and how many the lane has had. After a world has failed
- * (EXPHIL_E_IO, or a reward or end that is none) its games and what is recorded no longer fit together: the rollout only
- * refuses (EXPHIL_E_STATE) and is to be destroyed. */
+/* Plays a world until the chunk is full; EXPHIL_E_STATE: it is full already. Streams are lanes * seats. The first call starts
+ * its episodes; they go on from chunk to chunk. The seed of an episode is a function of config.seed, the lane and how many
+ * the lane has had. After a world has failed (EXPHIL_E_IO, or a reward or end that is none) its games and what is recorded
+ * no longer fit together: the rollout only refuses (EXPHIL_E_STATE) and is to be destroyed. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_run(exphil_rollout *rollout,
                                                              const exphil_world *world, exphil_error *error);
 

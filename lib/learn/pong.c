@@ -153,13 +153,14 @@ static void row(const void *state, int64_t seat, float *floats, int32_t *ids)
 {
     const xph_pong *g = state;
     const float side = seat ? -1.0f : 1.0f;
+    const int middle = XPH_PONG_MIDDLE;
     (void)ids;
     floats[0] = side * (float)(g->ball_x - 77) / 80.0f;
     floats[1] = (float)(g->ball_y - 61) / 64.0f;
     floats[2] = side * (float)g->speed_x / 3.0f;
     floats[3] = (float)g->speed_y / 3.0f;
-    floats[4] = (float)(g->paddle[seat ? 1 : 0] - XPH_PONG_MIDDLE) / 64.0f;
-    floats[5] = (float)(g->paddle[seat ? 0 : 1] - XPH_PONG_MIDDLE) / 64.0f;
+    floats[4] = (float)(g->paddle[seat ? 1 : 0] - middle) / 64.0f;
+    floats[5] = (float)(g->paddle[seat ? 0 : 1] - middle) / 64.0f;
     floats[6] = (float)g->pause / 30.0f;
 }
 
