@@ -14,10 +14,11 @@ FIELDS = {
     "exphil_spec": {"layout_hash": HASH},
     "exphil_melee_field": {"is_id": FLAG},
     "exphil_model_config": {
-        "no_previous_action": FLAG, "neutral_start": FLAG, "mode": "Mode", "heads": "Heads", "type": "DataType"},
+        "no_previous_action": FLAG, "neutral_start": FLAG, "mode": "Mode", "heads": "Heads", "type": "DataType",
+        "value": "Value"},
     "exphil_model_info": {
         "spec_hash": HASH, "weights_hash": HASH, "mode": "Mode", "heads": "Heads", "type": "DataType",
-        "weights": "DataType", "calibrated": FLAG, "neutral_start": FLAG},
+        "weights": "DataType", "calibrated": FLAG, "neutral_start": FLAG, "value": "Value"},
     "exphil_tensor_info": {"type": "DataType"},
     "exphil_comparison": {"reference_hash": HASH, "content_hash": HASH},
     "exphil_replay_result": {"truncated": FLAG},
@@ -27,7 +28,8 @@ FIELDS = {
     "exphil_sampling": {"mode": "Mode", "in_order": FLAG, "last_only": FLAG, "neutral_start": FLAG},
     "exphil_optimizer_config": {"schedule": "Schedule", "resume_new_total": FLAG},
     "exphil_trainer_config": {
-        "precision": "Precision", "activations": "DataType", "fake_quantize": "DataType", "saved_weights": "Weights"},
+        "precision": "Precision", "activations": "DataType", "fake_quantize": "DataType", "saved_weights": "Weights",
+        "as_played": FLAG},
     "exphil_head_play": {"deterministic": FLAG},
     "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver"},
     "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},
@@ -70,6 +72,8 @@ ENUMS = {
              "doc": "CARRY: state is carried from frame to frame. WINDOW: every step computes a window that ends at its frame."},
     "Heads": {"first": "EXPHIL_HEADS_INDEPENDENT", "prefix": "EXPHIL_HEADS_",
               "doc": "Whether a head sees the values of the heads before it."},
+    "Value": {"first": "EXPHIL_VALUE_NONE", "prefix": "EXPHIL_VALUE_",
+              "doc": "Whether a model estimates the return that is still to come, and whether its blocks learn from that."},
     "DataType": {"first": "EXPHIL_TYPE_F32", "prefix": "EXPHIL_TYPE_", "doc": "Types of numbers."},
     "Split": {"first": "EXPHIL_SPLIT_GAME", "prefix": "EXPHIL_SPLIT_",
               "doc": "GAME: whole games are held out, drawn at random. TIME: the last part of every episode is. STABLE: whole "

@@ -54,7 +54,7 @@ export interface ModelOptions {
   heads?: number | 'independent' | 'autoregressive';
   type?: number | 'f32' | 'f64';
   neutral_start?: number | boolean;
-  value?: number;
+  value?: number | 'none' | 'detached' | 'shared';
 }
 
 export interface SessionOptions {
@@ -123,7 +123,7 @@ export interface TrainerOptions {
     own_past_ramp_updates?: number;
     own_past_seed?: number | bigint;
     saved_weights?: number | 'now' | 'averaged';
-    as_played?: number;
+    as_played?: number | boolean;
   };
 }
 

@@ -6,6 +6,7 @@
  *                       NAME.plain.safetensors    what a quantised policy was made of
  *                       NAME.rows                 safetensors too: rows, noise, settings, actions, logits, losses */
 #include <exphil/conditions.h>
+#include <exphil/learn.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -66,31 +67,35 @@ typedef struct policy {
     const exphil_spec *spec; /* NULL: Melee's, with all sizes the library's own */
     int32_t neutral_start,
         told; /* told: it has conditions, and delays of which delay is the one that is played */
+    int32_t value;
 } policy;
 
 #define ALL "(mamba attention)*2 gru ffn lstm mlp"
 static const policy policies[] = {
-    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0, 0},
-    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0},
-    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0},
-    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0},
-    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1, 0},
-    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0, 0},
-    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0},
-    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0},
-    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0},
-    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0},
-    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0},
-    {"told", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 1},
-    {"told_window", "gru attention", 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &small, 0, 1},
-    {"told_bare", "mamba", 0, 1, 0, 0, EXPHIL_TYPE_F32, 0, &bare, 1, 1},
-    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0, 0},
+    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0, 0, 0},
+    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0},
+    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0},
+    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
+    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1, 0, 0},
+    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0, 0, 0},
+    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0},
+    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0},
+    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0},
+    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0},
+    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0},
+    {"told", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 1, 0},
+    {"told_window", "gru attention", 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &small, 0, 1, 0},
+    {"told_bare", "mamba", 0, 1, 0, 0, EXPHIL_TYPE_F32, 0, &bare, 1, 1, 0},
+    {"value", "gru mamba", 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, EXPHIL_VALUE_SHARED},
+    {"value_double", "attention", 0, 1, 1, 0, EXPHIL_TYPE_F64, 0, &small, 0, 0, EXPHIL_VALUE_DETACHED},
+    {"value_int8", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, EXPHIL_VALUE_SHARED},
+    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0, 0, 0},
 };
 
 static exphil_model *create(exphil_context *context, const policy *p)
@@ -110,6 +115,7 @@ static exphil_model *create(exphil_context *context, const policy *p)
     config.mode = p->mode;
     config.heads = p->order;
     config.type = p->type;
+    config.value = p->value;
     if (p->spec) {
         config.hidden = 20;
         config.head_width = 18;
@@ -251,7 +257,7 @@ static void draw_game(game *g)
 /* ---- play ---- */
 
 typedef struct run {
-    const char *actions, *logits; /* names of the arrays */
+    const char *actions, *logits, *values; /* names of the arrays */
     bool noise, still;
     int32_t deliver;
 } run;
@@ -275,7 +281,8 @@ static void play(game *g, const exphil_model *model, const run *r)
     config.deliver = r->deliver;
     must(exphil_session_create(model, &config, &session, &error), g->p->name);
     int32_t *actions = add(g, r->actions, "I32", count, 3);
-    float *logits = add(g, r->logits, "F32", width, 3);
+    float *logits = add(g, r->logits, "F32", width, 3),
+          *values_said = g->p->value ? add(g, r->values, "F32", 1, 3) : NULL;
     for (int64_t t = 0; t < FRAMES; t++) {
         int64_t row = t * STREAMS;
         if (t == RESET_FRAME) must(exphil_session_reset(session, 1), "reset");
@@ -285,6 +292,8 @@ static void play(game *g, const exphil_model *model, const run *r)
              "step");
         for (int64_t b = 0; b < STREAMS; b++)
             must(exphil_session_logits(session, b, logits + (row + b) * width, width), "logits");
+        for (int64_t b = 0; values_said && b < STREAMS; b++)
+            must(exphil_session_value(session, b, values_said + row + b), "value");
         if (t == OVERRIDE_FRAME) must(exphil_session_override(session, 0, g->given), "override");
     }
     exphil_session_destroy(session);
@@ -401,10 +410,10 @@ static void decay(const game *g, const exphil_model *model, const char *folder)
 static void make(exphil_context *context, const policy *p, const char *folder)
 {
     static const run runs[] = {
-        {"drawn", "drawn.logits", true, false, EXPHIL_DELIVER_DECIDED},
-        {"due", "due.logits", true, false, EXPHIL_DELIVER_DUE},
-        {"own", "own.logits", false, false, EXPHIL_DELIVER_DECIDED},
-        {"still", "still.logits", false, true, EXPHIL_DELIVER_DECIDED},
+        {"drawn", "drawn.logits", "drawn.values", true, false, EXPHIL_DELIVER_DECIDED},
+        {"due", "due.logits", "due.values", true, false, EXPHIL_DELIVER_DUE},
+        {"own", "own.logits", "own.values", false, false, EXPHIL_DELIVER_DECIDED},
+        {"still", "still.logits", "still.values", false, true, EXPHIL_DELIVER_DECIDED},
     };
     game g = {.p = p, .spec = EXPHIL_SPEC_INIT, .info = EXPHIL_MODEL_INFO_INIT};
     exphil_model *model = create(context, p);

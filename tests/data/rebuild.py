@@ -63,6 +63,7 @@ class Config:
         self.S = self.delay_frames + 1 - self.no_previous_action
         self.neutral = [head["neutral"] for head in self.heads]
         self.weights = getattr(self, "weights", None)
+        self.value = getattr(self, "value", None)
         self.neutral_start = getattr(self, "neutral_start", 0)
         self.conditions = getattr(self, "conditions", [])
         self.delays = getattr(self, "delays", [])
@@ -246,6 +247,10 @@ class Policy(nn.Module):
             self.heads.past = Linear(c.S * c.L, c.L, bias=False)
         if c.head_order == "autoregressive":
             self.heads.embed = nn.Parameter(torch.empty(c.L, c.head_width))
+        if c.value:
+            self.value = nn.Module()
+            self.value.trunk = Linear(c.hidden, c.head_width, half)
+            self.value.out = Linear(c.head_width, 1)
         weights = weights_of(self.file)
         self.tables = [weights.pop("ids.%s.weight" % one["name"]) for one in c.ids]
         self.tables += [weights.pop("conditions.%s.weight" % one["name"]) for one in c.conditions]
@@ -282,6 +287,8 @@ class Policy(nn.Module):
         for block in self.blocks:
             x = x + block(block.norm(x))
         s = self.heads.trunk(self.norm(x))
+        if self.c.value:
+            self.values = self.value.out(F.silu(self.value.trunk(self.norm(x))))[:, 0]
         direct = self.heads.past(torch.stack(slots)) if self.c.S else 0
         logits = torch.zeros(len(rows), self.c.L)
         for h, (first, count) in enumerate(zip(self.c.first, self.c.counts)):

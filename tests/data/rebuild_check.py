@@ -77,6 +77,9 @@ def check_play(name, policy, rows, which, how, noise_of):
         found = policy.play(rows["floats"][part, stream], rows["ids"][part, stream], past_in_play(c, decided), drawn)
         wanted = torch.tensor(logits[part, stream].astype(np.float64))
         compare_logits("%s, %s:" % (name, which), policy, found, wanted)
+        if c.value and c.mode == "carry":
+            error = (policy.values - torch.tensor(rows[which + ".values"][part, stream, 0].astype(np.float64))).abs().max()
+            check(error < (2e-3 if c.weights else 1e-5), name, which, "values differ by", float(error))
         for t in range(len(drawn)):
             before = decided[t - 1] if t else c.neutral
             action = policy.draw(wanted[t] if c.weights else found[t], noise_of(part.start + t, stream), how, before)

@@ -6,6 +6,7 @@
 const char *const log_level_names[] = {"default", "error", "warning", "info", "debug", NULL};
 const char *const mode_names[] = {"carry", "window", NULL};
 static const char *const heads_names[] = {"independent", "autoregressive", NULL};
+static const char *const value_names[] = {"none", "detached", "shared", NULL};
 const char *const type_names[] = {"f32", "f64", "bf16", "i8", "f16", NULL};
 static const char *const split_names[] = {"game", "time", "stable", NULL};
 static const char *const schedule_names[] = {"constant", "cosine", "restarts", NULL};
@@ -78,7 +79,7 @@ static const field model_config_fields[] = {
     FIELD(exphil_model_config, heads, T_ENUM, 1, heads_names, NULL),
     FIELD(exphil_model_config, type, T_ENUM, 1, type_names, NULL),
     FIELD(exphil_model_config, neutral_start, T_BOOL, 1, NULL, NULL),
-    FIELD(exphil_model_config, value, T_I32, 1, NULL, NULL),
+    FIELD(exphil_model_config, value, T_ENUM, 1, value_names, NULL),
 };
 RECORD(model_config, "model", exphil_model_config, NULL);
 
@@ -109,7 +110,7 @@ static const field model_info_fields[] = {
     FIELD(exphil_model_info, neutral_start, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_model_info, condition_count, T_I64, 1, NULL, NULL),
     FIELD(exphil_model_info, delay_count, T_I64, 1, NULL, NULL),
-    FIELD(exphil_model_info, value, T_I32, 1, NULL, NULL),
+    FIELD(exphil_model_info, value, T_ENUM, 1, value_names, NULL),
 };
 RECORD(model_info, "model", exphil_model_info, NULL);
 
@@ -273,7 +274,7 @@ static const field trainer_config_fields[] = {
     FIELD(exphil_trainer_config, own_past_ramp_updates, T_I64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, own_past_seed, T_U64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, saved_weights, T_ENUM, 1, weights_names, NULL),
-    FIELD(exphil_trainer_config, as_played, T_I32, 1, NULL, NULL),
+    FIELD(exphil_trainer_config, as_played, T_BOOL, 1, NULL, NULL),
 };
 RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
 

@@ -18,7 +18,8 @@ NO_FLOATS = ["1", b"1", object(), 3j, [1.0], np.array([1.0, 2.0]), 10**400, floa
 # Numbers below zero that mean something; of a pad the nearest is taken.
 NEGATIVE = {"clip_norm", "weight", "first_frame", "main_x", "main_y", "c_x", "c_y", "trigger"}
 # Lists and their lengths are no numbers.
-NOT_NUMBERS = {"struct_size", "reserved", "reserved_2", "flags", "conditions", "condition_count", "delays", "delay_count"}
+NOT_NUMBERS = {
+    "struct_size", "reserved", "reserved_2", "reserved_3", "flags", "conditions", "condition_count", "delays", "delay_count"}
 
 
 def makers(model, dataset, drill):

@@ -43,6 +43,7 @@ from .constants import (  # noqa: E402
     SlpResult,
     Split,
     Stop,
+    Value,
     Weights,
 )
 from .context import Context, default_context, devices  # noqa: E402
@@ -193,6 +194,7 @@ __all__ = [
     "TensorInfo",
     "Trainer",
     "UnsupportedError",
+    "Value",
     "VersionError",
     "Weights",
     "default_context",

@@ -37,6 +37,14 @@ class Heads(IntEnum):
     AUTOREGRESSIVE = lib.EXPHIL_HEADS_AUTOREGRESSIVE
 
 
+class Value(IntEnum):
+    """Whether a model estimates the return that is still to come, and whether its blocks learn from that."""
+
+    NONE = lib.EXPHIL_VALUE_NONE
+    DETACHED = lib.EXPHIL_VALUE_DETACHED
+    SHARED = lib.EXPHIL_VALUE_SHARED
+
+
 class DataType(IntEnum):
     """Types of numbers."""
 

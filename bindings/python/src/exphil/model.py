@@ -11,7 +11,7 @@ import numpy as np
 from ._native import ffi, lib
 from .arrays import Array, number, pointer as address_of, take
 from .codes import Code, code
-from .constants import DataType, Heads, Mode
+from .constants import DataType, Heads, Mode, Value
 from .context import Context, context_or_default
 from .dataset import Dataset, dataset_pointer
 from .handle import Config, Handle, Path, c_text, expect, keep_raised, path_bytes
@@ -96,6 +96,7 @@ class Model(Handle):
         neutral_start: bool = False,
         conditions: Optional[Sequence[Condition]] = None,
         delays: Optional[Sequence[int]] = None,
+        value: Code = Value.NONE,
     ) -> None:
         config = Config("exphil_model_config").set(
             blocks=blocks,
@@ -117,6 +118,7 @@ class Model(Handle):
             heads=code(Heads, heads, "heads"),
             type=code(DataType, type, "type"),
             neutral_start=neutral_start,
+            value=code(Value, value, "value"),
         )
         told(config, conditions, delays).set(spec=spec_pointer(config, spec))
         self._make(context, lib.exphil_model_create, config)

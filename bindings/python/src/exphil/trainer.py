@@ -68,7 +68,7 @@ class Trainer(Handle):
 
     dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
     resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots,
-    neutral_start and conditions are the model's) and exphil_trainer_config (losses to saved_weights), by name; 0 and None
+    neutral_start and conditions are the model's) and exphil_trainer_config (losses to as_played), by name; 0 and None
     stand for the library's defaults. One thread at a time.
     """
 
@@ -127,6 +127,7 @@ class Trainer(Handle):
         own_past_ramp_updates: int = 0,
         own_past_seed: int = 0,
         saved_weights: Code = Weights.NOW,
+        as_played: bool = False,
     ) -> None:
         expect(model, Model, "model")
         if dataset is not None:
@@ -189,6 +190,7 @@ class Trainer(Handle):
             own_past_ramp_updates=own_past_ramp_updates,
             own_past_seed=own_past_seed,
             saved_weights=code(Weights, saved_weights, "saved_weights"),
+            as_played=as_played,
         )
         self._open(model, dataset, optimizer, sampling, config)
 

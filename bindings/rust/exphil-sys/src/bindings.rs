@@ -152,16 +152,10 @@ pub struct exphil_io {
         ) -> i32,
     >,
     pub sync: ::std::option::Option<
-        unsafe extern "C" fn(
-            user: *mut ::std::os::raw::c_void,
-            file: *mut ::std::os::raw::c_void,
-        ) -> i32,
+        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, file: *mut ::std::os::raw::c_void) -> i32,
     >,
     pub close: ::std::option::Option<
-        unsafe extern "C" fn(
-            user: *mut ::std::os::raw::c_void,
-            file: *mut ::std::os::raw::c_void,
-        ) -> i32,
+        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, file: *mut ::std::os::raw::c_void) -> i32,
     >,
     pub rename: ::std::option::Option<
         unsafe extern "C" fn(
@@ -171,16 +165,10 @@ pub struct exphil_io {
         ) -> i32,
     >,
     pub remove: ::std::option::Option<
-        unsafe extern "C" fn(
-            user: *mut ::std::os::raw::c_void,
-            path: *const ::std::os::raw::c_char,
-        ) -> i32,
+        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, path: *const ::std::os::raw::c_char) -> i32,
     >,
     pub sync_folder: ::std::option::Option<
-        unsafe extern "C" fn(
-            user: *mut ::std::os::raw::c_void,
-            path_of_file: *const ::std::os::raw::c_char,
-        ) -> i32,
+        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, path_of_file: *const ::std::os::raw::c_char) -> i32,
     >,
     pub map: ::std::option::Option<
         unsafe extern "C" fn(
@@ -202,10 +190,7 @@ pub struct exphil_io {
             user: *mut ::std::os::raw::c_void,
             folder: *const ::std::os::raw::c_char,
             name: ::std::option::Option<
-                unsafe extern "C" fn(
-                    to: *mut ::std::os::raw::c_void,
-                    name: *const ::std::os::raw::c_char,
-                ) -> i32,
+                unsafe extern "C" fn(to: *mut ::std::os::raw::c_void, name: *const ::std::os::raw::c_char) -> i32,
             >,
             to: *mut ::std::os::raw::c_void,
         ) -> i32,
@@ -243,9 +228,7 @@ pub struct exphil_executor {
     pub parallel_for: ::std::option::Option<
         unsafe extern "C" fn(
             user: *mut ::std::os::raw::c_void,
-            fn_: ::std::option::Option<
-                unsafe extern "C" fn(arg: *mut ::std::os::raw::c_void, i: i64, worker: i32),
-            >,
+            fn_: ::std::option::Option<unsafe extern "C" fn(arg: *mut ::std::os::raw::c_void, i: i64, worker: i32)>,
             arg: *mut ::std::os::raw::c_void,
             count: i64,
         ),
@@ -260,8 +243,7 @@ impl Default for exphil_executor {
         }
     }
 }
-pub type exphil_cancel_fn =
-    ::std::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> i32>;
+pub type exphil_cancel_fn = ::std::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> i32>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_context {
@@ -328,11 +310,7 @@ extern "C" {
     pub fn exphil_device_count() -> i64;
 }
 extern "C" {
-    pub fn exphil_device_get(
-        index: i64,
-        info: *mut exphil_device_info,
-        error: *mut exphil_error,
-    ) -> exphil_status;
+    pub fn exphil_device_get(index: i64, info: *mut exphil_device_info, error: *mut exphil_error) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_context_device(
@@ -628,6 +606,10 @@ pub const EXPHIL_TYPE_BF16: _bindgen_ty_10 = 2;
 pub const EXPHIL_TYPE_I8: _bindgen_ty_10 = 3;
 pub const EXPHIL_TYPE_F16: _bindgen_ty_10 = 4;
 pub type _bindgen_ty_10 = ::std::os::raw::c_uint;
+pub const EXPHIL_VALUE_NONE: _bindgen_ty_11 = 0;
+pub const EXPHIL_VALUE_DETACHED: _bindgen_ty_11 = 1;
+pub const EXPHIL_VALUE_SHARED: _bindgen_ty_11 = 2;
+pub type _bindgen_ty_11 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_model_config {
@@ -658,6 +640,8 @@ pub struct exphil_model_config {
     pub delays: *const i32,
     pub condition_count: i64,
     pub delay_count: i64,
+    pub value: i32,
+    pub reserved_3: i32,
 }
 impl Default for exphil_model_config {
     fn default() -> Self {
@@ -735,6 +719,8 @@ pub struct exphil_model_info {
     pub reserved_2: i32,
     pub condition_count: i64,
     pub delay_count: i64,
+    pub value: i32,
+    pub reserved_3: i32,
 }
 impl Default for exphil_model_info {
     fn default() -> Self {
@@ -933,10 +919,7 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_dataset_verify(
-        dataset: *const exphil_dataset,
-        error: *mut exphil_error,
-    ) -> exphil_status;
+    pub fn exphil_dataset_verify(dataset: *const exphil_dataset, error: *mut exphil_error) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_dataset_destroy(dataset: *mut exphil_dataset);
@@ -1088,10 +1071,10 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SPLIT_GAME: _bindgen_ty_11 = 0;
-pub const EXPHIL_SPLIT_TIME: _bindgen_ty_11 = 1;
-pub const EXPHIL_SPLIT_STABLE: _bindgen_ty_11 = 2;
-pub type _bindgen_ty_11 = ::std::os::raw::c_uint;
+pub const EXPHIL_SPLIT_GAME: _bindgen_ty_12 = 0;
+pub const EXPHIL_SPLIT_TIME: _bindgen_ty_12 = 1;
+pub const EXPHIL_SPLIT_STABLE: _bindgen_ty_12 = 2;
+pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_split_config {
@@ -1240,10 +1223,10 @@ extern "C" {
 pub struct exphil_optimizer {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SCHEDULE_CONSTANT: _bindgen_ty_12 = 0;
-pub const EXPHIL_SCHEDULE_COSINE: _bindgen_ty_12 = 1;
-pub const EXPHIL_SCHEDULE_RESTARTS: _bindgen_ty_12 = 2;
-pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
+pub const EXPHIL_SCHEDULE_CONSTANT: _bindgen_ty_13 = 0;
+pub const EXPHIL_SCHEDULE_COSINE: _bindgen_ty_13 = 1;
+pub const EXPHIL_SCHEDULE_RESTARTS: _bindgen_ty_13 = 2;
+pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_optimizer_config {
@@ -1338,11 +1321,11 @@ impl Default for exphil_communicator {
         }
     }
 }
-pub const EXPHIL_PRECISION_F32: _bindgen_ty_13 = 0;
-pub const EXPHIL_PRECISION_TF32: _bindgen_ty_13 = 1;
-pub const EXPHIL_PRECISION_BF16: _bindgen_ty_13 = 2;
-pub const EXPHIL_PRECISION_F16: _bindgen_ty_13 = 3;
-pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
+pub const EXPHIL_PRECISION_F32: _bindgen_ty_14 = 0;
+pub const EXPHIL_PRECISION_TF32: _bindgen_ty_14 = 1;
+pub const EXPHIL_PRECISION_BF16: _bindgen_ty_14 = 2;
+pub const EXPHIL_PRECISION_F16: _bindgen_ty_14 = 3;
+pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_trainer_config {
@@ -1359,7 +1342,7 @@ pub struct exphil_trainer_config {
     pub own_past_ramp_updates: i64,
     pub own_past_seed: u64,
     pub saved_weights: i32,
-    pub reserved: i32,
+    pub as_played: i32,
 }
 impl Default for exphil_trainer_config {
     fn default() -> Self {
@@ -1411,9 +1394,9 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_WEIGHTS: _bindgen_ty_14 = 0;
-pub const EXPHIL_WEIGHTS_AVERAGED: _bindgen_ty_14 = 1;
-pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
+pub const EXPHIL_WEIGHTS: _bindgen_ty_15 = 0;
+pub const EXPHIL_WEIGHTS_AVERAGED: _bindgen_ty_15 = 1;
+pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_trainer_model(
         trainer: *const exphil_trainer,
@@ -1518,9 +1501,9 @@ pub struct exphil_head_play {
     pub press: f32,
     pub release: f32,
 }
-pub const EXPHIL_DELIVER_DUE: _bindgen_ty_15 = 0;
-pub const EXPHIL_DELIVER_DECIDED: _bindgen_ty_15 = 1;
-pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
+pub const EXPHIL_DELIVER_DUE: _bindgen_ty_16 = 0;
+pub const EXPHIL_DELIVER_DECIDED: _bindgen_ty_16 = 1;
+pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_session_config {
@@ -1592,11 +1575,7 @@ extern "C" {
     pub fn exphil_session_reset(session: *mut exphil_session, stream: i64) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_session_override(
-        session: *mut exphil_session,
-        stream: i64,
-        action: *const i32,
-    ) -> exphil_status;
+    pub fn exphil_session_override(session: *mut exphil_session, stream: i64, action: *const i32) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_session_state_size(session: *const exphil_session) -> usize;
@@ -1652,10 +1631,7 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_session_error(
-        session: *const exphil_session,
-        error: *mut exphil_error,
-    ) -> exphil_status;
+    pub fn exphil_session_error(session: *const exphil_session, error: *mut exphil_error) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_dataset_condition(
@@ -1714,23 +1690,23 @@ extern "C" {
         count: i64,
     ) -> exphil_status;
 }
-pub const EXPHIL_PLAN_WEIGHTS: _bindgen_ty_16 = 0;
-pub const EXPHIL_PLAN_GRADIENTS: _bindgen_ty_16 = 1;
-pub const EXPHIL_PLAN_MOMENTS: _bindgen_ty_16 = 2;
-pub const EXPHIL_PLAN_AVERAGE: _bindgen_ty_16 = 3;
-pub const EXPHIL_PLAN_PACKED: _bindgen_ty_16 = 4;
-pub const EXPHIL_PLAN_ACTIVATIONS: _bindgen_ty_16 = 5;
-pub const EXPHIL_PLAN_WORKSPACE: _bindgen_ty_16 = 6;
-pub const EXPHIL_PLAN_STATE: _bindgen_ty_16 = 7;
-pub const EXPHIL_PLAN_BATCHES: _bindgen_ty_16 = 8;
-pub const EXPHIL_PLAN_GAMES: _bindgen_ty_16 = 9;
-pub const EXPHIL_PLAN_ORDER: _bindgen_ty_16 = 10;
-pub const EXPHIL_PLAN_OTHER: _bindgen_ty_16 = 11;
-pub const EXPHIL_PLAN_SAVING: _bindgen_ty_16 = 12;
-pub const EXPHIL_PLAN_EVALUATION: _bindgen_ty_16 = 13;
-pub const EXPHIL_PLAN_ALONE: _bindgen_ty_16 = 14;
-pub const EXPHIL_PLAN_UPDATES: _bindgen_ty_16 = 15;
-pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
+pub const EXPHIL_PLAN_WEIGHTS: _bindgen_ty_17 = 0;
+pub const EXPHIL_PLAN_GRADIENTS: _bindgen_ty_17 = 1;
+pub const EXPHIL_PLAN_MOMENTS: _bindgen_ty_17 = 2;
+pub const EXPHIL_PLAN_AVERAGE: _bindgen_ty_17 = 3;
+pub const EXPHIL_PLAN_PACKED: _bindgen_ty_17 = 4;
+pub const EXPHIL_PLAN_ACTIVATIONS: _bindgen_ty_17 = 5;
+pub const EXPHIL_PLAN_WORKSPACE: _bindgen_ty_17 = 6;
+pub const EXPHIL_PLAN_STATE: _bindgen_ty_17 = 7;
+pub const EXPHIL_PLAN_BATCHES: _bindgen_ty_17 = 8;
+pub const EXPHIL_PLAN_GAMES: _bindgen_ty_17 = 9;
+pub const EXPHIL_PLAN_ORDER: _bindgen_ty_17 = 10;
+pub const EXPHIL_PLAN_OTHER: _bindgen_ty_17 = 11;
+pub const EXPHIL_PLAN_SAVING: _bindgen_ty_17 = 12;
+pub const EXPHIL_PLAN_EVALUATION: _bindgen_ty_17 = 13;
+pub const EXPHIL_PLAN_ALONE: _bindgen_ty_17 = 14;
+pub const EXPHIL_PLAN_UPDATES: _bindgen_ty_17 = 15;
+pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_plan_config {
@@ -1876,10 +1852,10 @@ extern "C" {
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_17 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_17 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_17 = 2;
-pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_18 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_18 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_18 = 2;
+pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -1910,57 +1886,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_18 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_18 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_18 = 2;
-pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_19 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_19 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_19 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_19 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_19 = 4;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_19 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_19 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_19 = 2;
 pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_20 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_20 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_20 = 2;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_20 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_20 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_20 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_20 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_20 = 4;
 pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_21 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_21 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_21 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_21 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_21 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_21 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_21 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_21 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_21 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_21 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_21 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_21 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_21 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_21 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_21 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_21 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_21 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_21 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_21 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_21 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_21 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_21 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_21 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_21 = 8388608;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_21 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_21 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_21 = 2;
 pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_22 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_22 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_22 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_22 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_22 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_22 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_22 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_22 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_22 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_22 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_22 = 1024;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_22 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_22 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_22 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_22 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_22 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_22 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_22 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_22 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_22 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_22 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_22 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_22 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_22 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_22 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_22 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_22 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_22 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_22 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_22 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_22 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_22 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_22 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_22 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_22 = 8388608;
 pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_23 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_23 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_23 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_23 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_23 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_23 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_23 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_23 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_23 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_23 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_23 = 1024;
+pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -2041,17 +2017,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_23 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_23 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_23 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_23 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_23 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_23 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_23 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_23 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_23 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_23 = 9;
-pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_24 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_24 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_24 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_24 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_24 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_24 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_24 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_24 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_24 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_24 = 9;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -2236,10 +2212,7 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_slp_stream_reset(
-        stream: *mut exphil_slp_stream,
-        error: *mut exphil_error,
-    ) -> exphil_status;
+    pub fn exphil_slp_stream_reset(stream: *mut exphil_slp_stream, error: *mut exphil_error) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_slp_stream_query(
@@ -2258,11 +2231,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_24 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_24 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_24 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_24 = 3;
-pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_25 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_25 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_25 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_25 = 3;
+pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -2463,19 +2436,16 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_games_verify(
-        games: *const exphil_games,
-        error: *mut exphil_error,
-    ) -> exphil_status;
+    pub fn exphil_games_verify(games: *const exphil_games, error: *mut exphil_error) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_25 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_25 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_25 = 2;
-pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_26 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_26 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_26 = 2;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_26 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_26 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_26 = 2;
 pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_27 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_27 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_27 = 2;
+pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -2514,33 +2484,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_27 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_27 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_27 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_27 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_27 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_27 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_27 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_27 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_27 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_27 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_27 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_27 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_27 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_27 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_27 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_27 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_27 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_27 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_27 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_27 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_27 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_27 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_27 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_27 = 23;
-pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_28 = 24;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_28 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_28 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_28 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_28 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_28 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_28 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_28 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_28 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_28 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_28 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_28 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_28 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_28 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_28 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_28 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_28 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_28 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_28 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_28 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_28 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_28 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_28 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_28 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_28 = 23;
 pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_29 = 24;
+pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }
