@@ -26,7 +26,7 @@ def table(program, title, data, options, folder):
     print(f"{'':18} {'forced':>9} {'changes':>9} {'alone':>9} {'changes':>9} {'nll':>8} {'alone':>8} {'frames/s':>9}")
     for name, more in SETTINGS:
         out = folder / "policy.safetensors"
-        words = ["train", *options, *more, "--out", out, "--force", "--quiet", "--json", "--alone", 20000, *data]
+        words = ["train", "--mirror", 0, *options, *more, "--out", out, "--force", "--quiet", "--json", "--alone", 20000, *data]
         result = json.loads(run(program, *words))
         held = result["held_out"]
         shares = [held[k] for k in ("exact_accuracy", "exact_change_accuracy", "alone_accuracy",

@@ -23,7 +23,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-DEFAULTS = {"blocks": "mamba*2", "batch": 16, "time": 60, "rate": 0.001, "hidden": 256}
+DEFAULTS = {"blocks": "mamba*2", "batch": 16, "time": 60, "rate": 0.001, "hidden": 256, "mirror": 0.5}
 GRU = {"blocks": "gru", "batch": 32}
 OTHERS = [
     {"batch": 32},
@@ -31,7 +31,7 @@ OTHERS = [
     {"rate": 0.003},
     {"time": 120},
     {"hidden": 128},
-    {"mirror": 0.5},
+    {"mirror": 0},
     {"blocks": "lstm"},
     {"blocks": "gru"},
     GRU,

@@ -16,7 +16,7 @@ cd "$work"
 for seed in 1 2 3; do "$exphil" drill --out $seed.slp --seed $seed --frames 7200 >/dev/null; done
 
 learn() { # <name> <delays> <updates>
-  "$exphil" train --quiet --json --threads 1 --port 1 --no-previous-action --blocks gru --hidden $hidden --rate 0.01 \
+  "$exphil" train --quiet --json --threads 1 --port 1 --mirror 0 --no-previous-action --blocks gru --hidden $hidden --rate 0.01 \
     --updates "$3" --delay "$2" --out "$1" 1.slp 2.slp 3.slp >/dev/null
 }
 

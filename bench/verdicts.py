@@ -23,13 +23,14 @@ PREPARED = [
     ("too short", f"{DRILL} {BLIND} --rate 0.01 --updates 20 --eval-every 4"),
     ("too short", f"{DRILL} {BLIND} --updates 3 --batch 4"),
     ("overfitted", f"d6.slp d7.slp --port 1 {BLIND} --hidden 96 --held-out 0.5 --rate 0.01 --updates 500"
-     f" --eval-every 20 --schedule constant"),
+     f" --eval-every 20 --schedule constant --mirror 0"),
     ("diverged", f"{DRILL} {BLIND} --rate 0.5 --clip -1 --warmup 180 --updates 200 --eval-every 20"),
     ("diverged", f"{DRILL} {BLIND} --rate 1 --clip -1 --updates 60 --eval-every 20"),
     ("copies its past", f"{DRILL} --rate 0.005 --updates 400 --delay 18 --eval-every 50"),
     ("never presses a button", f"{DRILL} {BLIND} --rate 0.01 --updates 300 --eval-every 30 --button-weight 0.01"),
     ("one class only", f"{DRILL} {BLIND} --rate 0.02 --decay 40 --updates 300 --eval-every 60 --schedule constant"),
-    ("data too few", f"tiny1.slp tiny2.slp --port 1 {BLIND} --held-out 0.5 --rate 0.01 --updates 200 --eval-every 20"),
+    ("data too few", f"tiny1.slp tiny2.slp --port 1 {BLIND} --held-out 0.5 --rate 0.01 --updates 200 --eval-every 20"
+     f" --mirror 0"),
 ]
 
 OTHERS = [

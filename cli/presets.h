@@ -5,8 +5,8 @@
 #include "options.h"
 
 /* What each stands for, as it would be written. */
-#define PRESET_FIRST    "--no-previous-action --mirror 0.5 --held-out 0.1 --patience 5 --most-updates 2000"
-#define PRESET_STANDARD "--drop-past 0.5 --own-past 0.5 --mirror 0.5 --held-out 0.1 --patience 5 --best alone"
+#define PRESET_FIRST    "--no-previous-action --held-out 0.1 --patience 5 --most-updates 2000"
+#define PRESET_STANDARD "--drop-past 0.5 --own-past 0.5 --held-out 0.1 --patience 5 --best alone"
 
 /* Sets the options of train that stand for this name and that nobody gave, and that go with what was given; they count as
  * given, and taken says which they are, as a line of text. leave: names, NULL ends them, that are not set. False: there is no

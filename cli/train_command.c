@@ -222,6 +222,7 @@ static train_options asked = {.out = "policy.safetensors",
                               .eval_every = -1,
                               .save_minutes = 5.0,
                               .alone = ALONE_FRAMES,
+                              .mirror = TRAIN_MIRROR_WHERE_THERE_IS,
                               .rate = 1e-3,
                               .button_weight = 1.0,
                               .condition_mask = 0.1,
@@ -239,7 +240,9 @@ static const option_entry entries[] = {
      "hold out whole games: game (default); the end of each: time; or games whose side stays when others are "
      "added: stable"},
     {"mirror", OPTION_NUMBER, &asked.mirror, "SHARE",
-     "part of the games shown with left and right exchanged, others each epoch (default 0: none)"},
+     "part of the games shown with left and right exchanged, others each epoch (default 0.5; 0 where layout "
+     "or "
+     "codec have no mirror)"},
     {"conditions", OPTION_TEXT, &asked.conditions, "FILE",
      "table file,port,NAME,... of who plays, which the policy is told (default: none)"},
     {"condition-mask", OPTION_NUMBER, &asked.condition_mask, "SHARE",

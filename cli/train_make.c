@@ -125,8 +125,12 @@ void train_drop(train_state *r)
     r->prefetcher = NULL;
 }
 
-/* Asked of a dataset without frames, which can be no more than that. */
-static bool check_mirror(const train_state *r)
+/* By measurement, as the batch: doc/performance.md. */
+#define MIRROR 0.5
+
+/* Asked of a dataset without frames, which can be no more than that. Where nobody asked, data without a mirror are shown as
+ * they are. */
+static bool choose_mirror(train_state *r)
 {
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_sampling sampling = EXPHIL_SAMPLING_INIT;
@@ -134,13 +138,15 @@ static bool check_mirror(const train_state *r)
     exphil_prefetcher *none = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
     config.spec = &r->spec;
-    sampling.mirror = r->options->mirror;
+    bool asked = r->options->mirror >= 0.0;
+    r->mirror = sampling.mirror = asked ? r->options->mirror : MIRROR;
     if (exphil_dataset_create(r->context, &config, &empty, &error) < 0)
         return complain("dataset", &error) == 0;
     bool refused = exphil_prefetcher_create(empty, &sampling, &none, &error) == EXPHIL_E_UNSUPPORTED;
     exphil_prefetcher_destroy(none);
     exphil_dataset_destroy(empty);
-    return !refused || complain("--mirror", &error) == 0;
+    if (refused && !asked) r->mirror = 0.0;
+    return !refused || !asked || complain("--mirror", &error) == 0;
 }
 
 /* What the options ask for is made without data and dropped: a model or trainer that cannot be is refused before replays
@@ -148,7 +154,7 @@ static bool check_mirror(const train_state *r)
 static bool check_plan(train_state *r)
 {
     r->updates = r->options->updates ? r->options->updates : INT32_MAX;
-    bool fine = check_mirror(r) && make_model(r) && make_optimizer(r) && make_trainer(r);
+    bool fine = choose_mirror(r) && make_model(r) && make_optimizer(r) && make_trainer(r);
     train_drop(r);
     return fine;
 }
@@ -313,13 +319,15 @@ static void choose_updates(train_state *r)
     r->updates = o->updates ? o->updates : (epochs * each + o->accumulate - 1) / o->accumulate;
     if (!o->updates && !o->epochs && r->updates < LEAST_UPDATES) r->updates = LEAST_UPDATES;
     if (o->most_updates && r->updates > o->most_updates) r->updates = o->most_updates;
+    char mirrored[48] = "";
+    if (r->mirror > 0.0) (void)snprintf(mirrored, sizeof mirrored, ", %g of the games mirrored", r->mirror);
     if (!o->quiet && !o->json)
         fprintf(stderr,
                 "%" PRId64 " update%s, %.1f passes over %" PRId64 " frames, %" PRId64
-                " sequence%s at a time\n",
+                " sequence%s at a time%s\n",
                 r->updates, plural(r->updates),
                 (double)r->updates * (double)o->accumulate / (double)(each > 0 ? each : 1),
-                r->data.frames_per_epoch, r->batch, plural(r->batch));
+                r->data.frames_per_epoch, r->batch, plural(r->batch), mirrored);
 }
 
 bool train_weighs(const train_options *o)
@@ -349,7 +357,7 @@ bool train_sampling(const train_state *r, exphil_sampling *sampling, exphil_erro
     sampling->balance_action = o->balance_action;
     sampling->balance_change = o->balance_change;
     sampling->seed = (uint64_t)o->seed;
-    sampling->mirror = o->mirror;
+    sampling->mirror = r->mirror;
     sampling->workers = (int32_t)o->workers;
     sampling->memory_bytes = (int64_t)o->memory_bytes;
     return true;
@@ -397,7 +405,7 @@ bool train_make(train_state *r, int count, char **paths)
 {
     const train_options *o = r->options;
     if (!open_context(&o->machine, o->data.cancel, &r->context) || !load_data(r, count, paths) ||
-        !split_data(r) || !make_model(r))
+        !choose_mirror(r) || !split_data(r) || !make_model(r))
         return false;
     r->memory = train_memory(r);
     return make_prefetcher(r) && make_optimizer(r) && make_trainer(r) && train_resume(r) &&

@@ -12,7 +12,8 @@ bool train_record(const train_state *r, int count, char **paths, bool over)
 {
     if (over && access(r->options->record, F_OK) == 0) return true;
     config_facts facts = {.count = count, .files = paths};
-    facts.chosen = json_pack("{s:I,s:I}", "updates", (json_int_t)r->updates, "batch", (json_int_t)r->batch);
+    facts.chosen = json_pack("{s:I,s:I,s:f}", "updates", (json_int_t)r->updates, "batch",
+                             (json_int_t)r->batch, "mirror", r->mirror);
     if (r->options->preset) json_object_set_new(facts.chosen, "preset", json_string(r->options->preset));
     return config_write(r->options->command, r->options->record, &facts);
 }

@@ -12,7 +12,8 @@
 
 #include <stdio.h>
 
-enum { TRAIN_BATCH_AUTO = -1 }; /* --batch auto */
+enum { TRAIN_BATCH_AUTO = -1 };            /* --batch auto */
+enum { TRAIN_MIRROR_WHERE_THERE_IS = -1 }; /* nobody gave --mirror */
 
 /* 0 in epochs, updates and batch: chosen by the amount of data. */
 typedef struct train_options {
@@ -67,6 +68,7 @@ typedef struct train_state {
     int64_t skipped;          /* updates that were refused, those of earlier runs of --resume among them */
     bool bad_batch_kept;
     int64_t updates, done, frames, batch;
+    double mirror; /* part of the games that are shown mirrored */
     double loss, frames_per_second;
     bool damaged;                         /* rows that were needed cannot be read */
     bool stopped;                         /* by a signal, and saved */

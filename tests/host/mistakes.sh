@@ -220,7 +220,7 @@ grep -qE "more settings|differs too" err && complain "not all is named: $(cat er
 expect 1 "made with another choice of --smoothing, --focal or --button-weight" \
   train $small --updates 4 --focal 1 --resume --out run a.slp
 for option in "--rate 0.01" "--warmup 2" "--accumulate 2" "--batch 2" "--clip 3" "--ema 0.5" "--seed 4" "--segment 50" \
-  "--low-ratio 0.5" "--decay 0.5" "--delay 3" "--hidden 9" "--mirror 0.5"; do
+  "--low-ratio 0.5" "--decay 0.5" "--delay 3" "--hidden 9" "--mirror 0.25"; do
   checks=$((checks + 1))
   "$exphil" train $small --updates 4 $option --resume --out run a.slp >out 2>err
   [ $? -eq 1 ] || complain "a checkpoint is gone on with $option"
@@ -231,9 +231,15 @@ expect 1 "--fake-quantize: the checkpoint was made with off, this run has int8" 
   train $small --updates 4 --fake-quantize int8 --resume --out run a.slp
 expect 1 "--activations: the checkpoint was made with f32, this run has bf16" \
   train $small --updates 4 --activations bf16 --resume --out run a.slp
-expect 0 "mirrored: gru" train $small --updates 4 --mirror 0.5 --layout exphil288 --out mirrored a.slp b.slp
-expect 1 "--mirror: the checkpoint was made with 0.5, this run has 0" \
+expect 0 "mirrored: gru" train $small --updates 4 --mirror 1 --layout exphil288 --out mirrored a.slp b.slp
+expect 1 "--mirror: the checkpoint was made with 1, this run has 0.5" \
   train $small --updates 4 --layout exphil288 --resume --out mirrored a.slp b.slp
+# half of the games are, where nobody says and they can be
+expect 0 ", 0.5 of the games mirrored" train $small --updates 1 --force --out chosen a.slp
+grep -q '"mirror": 0.5' chosen.run.json || complain "not mirrored: $(cat chosen.run.json)"
+expect 0 "sequences at a time" train $small --updates 1 --force --codec exphil81-floor --out chosen a.slp
+grep -q mirrored err && complain "mirrored without a mirror: $(cat err)"
+grep -q '"mirror": 0.0' chosen.run.json || complain "mirrored: $(cat chosen.run.json)"
 expect 0 "on: gru" train --port 1 --init run --updates 2 --out on a.slp
 expect 0 '"trainer_bytes":' train --port 1 --init run --updates 2 --force --json --out on a.slp
 

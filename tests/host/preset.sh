@@ -17,7 +17,7 @@ first=$("$exphil" train --help | sed -n 's/.*first policy of new data, \(--.*\);
 [ -n "$first" ] || complain "the help does not say what --preset first stands for"
 # shellcheck disable=SC2086
 expect 0 "--preset first: $first" train --preset first $small --epochs 1 --out a [1-6].slp
-has a.run.json held-out 0.1; has a.run.json no-previous-action true; has a.run.json mirror 0.5
+has a.run.json held-out 0.1; has a.run.json no-previous-action true
 has a.run.json patience 5; has a.run.json preset null
 [ "$(value a.run.json chosen preset)" = '"first"' ] || complain "chosen: $(value a.run.json chosen)"
 
@@ -35,10 +35,10 @@ same a c
 
 # what is given wins, also where it only does not go with the preset
 # shellcheck disable=SC2086
-expect 0 "--preset first: --mirror 0.5 --patience 5" train --preset first $small --held-out 0.4 --drop-past 0.2 --updates 2 \
+expect 0 "--preset first: --patience 5" train --preset first $small --held-out 0.4 --drop-past 0.2 --updates 2 \
   --out d [1-6].slp
 has d.run.json held-out 0.4; has d.run.json drop-past 0.2; has d.run.json most-updates null
-expect 0 "--preset first: --mirror 0.5 --held-out 0.1 --patience 5 --most-updates" train --preset first --init a --time 20 \
+expect 0 "--preset first: --held-out 0.1 --patience 5 --most-updates" train --preset first --init a --time 20 \
   --epochs 1 --out e --port 1 [1-6].slp
 # shellcheck disable=SC2086
 expect 0 "2 updates" train --preset standard $small --epochs 1 --most-updates 2 --batch 4 --out f [1-6].slp
