@@ -1360,9 +1360,11 @@ typedef struct exphil_session_config {
      * (conditions.h) changes it */
     const int32_t *conditions;
     int64_t condition_count; /* the model's; 0 without conditions */
+    int32_t adoptable;       /* 1: exphil_session_adopt (learn.h) gives it new weights between two steps */
+    int32_t reserved;        /* must be 0 */
 } exphil_session_config;
 /* clang-format off */
-#define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SESSION_CONFIG_INIT { sizeof(exphil_session_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. After creation the calls marked "hot" allocate nothing, take no lock, make no system
@@ -1404,7 +1406,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_override(exphil_session
 
 /* All that a step of one stream depends on, as one flat block: recurrent state (WINDOW: the frames of the
  * window), queue, random stream, conditions, latest logits. It fits any session with the same weights and
- * configuration, in any process and in any later release of libexphil.so.0; else EXPHIL_E_MISMATCH. */
+ * configuration, in any process and in any later release of libexphil.so.0; else EXPHIL_E_MISMATCH. That of an adoptable
+ * session fits whatever weights such a session has: exphil_session_adopt. */
 EXPHIL_API size_t exphil_session_state_size(const exphil_session *session);
 /* Hot. size_bytes must be exphil_session_state_size. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_state_save(const exphil_session *session,
@@ -1427,10 +1430,12 @@ typedef struct exphil_session_info {
     int64_t last_ns, max_ns, p50_ns, p99_ns;
     int64_t streams;
     int64_t float_count, id_count, head_count, logit_count;
-    uint64_t state_bytes; /* exphil_session_state_size */
+    uint64_t state_bytes;  /* exphil_session_state_size */
+    uint64_t adoptions;    /* exphil_session_adopt so far */
+    uint64_t weights_hash; /* exphil_model_info's, of what the next step plays */
 } exphil_session_info;
 /* clang-format off */
-#define EXPHIL_SESSION_INFO_INIT { sizeof(exphil_session_info), 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_SESSION_INFO_INIT { sizeof(exphil_session_info), 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Not hot. Latency is counted since creation. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_query(const exphil_session *session,

@@ -6,10 +6,11 @@
  * model of EXPHIL_TYPE_F64.
  *
  *   1 value          what a policy expects
- *   2 own losses     forward, then any loss of the host's, then backward
- *   3 worlds         games that can be stepped
- *   4 rollouts       a session that records what it plays
- *   5 improvement    PPO on what was played, near a teacher
+ *   2 new weights    for a session that goes on playing
+ *   3 own losses     forward, then any loss of the host's, then backward
+ *   4 worlds         games that can be stepped
+ *   5 rollouts       a session that records what it plays
+ *   6 improvement    PPO on what was played, near a teacher
  *
  * From nothing to a policy: exphil_world_create (or a world of the host's own), exphil_model_create with value
  * EXPHIL_VALUE_SHARED, exphil_optimizer_create, exphil_trainer_create without a prefetcher, exphil_rollout_create,
@@ -41,7 +42,26 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_with_value(const exphil_m
                                                                   uint64_t seed, exphil_model **with,
                                                                   exphil_error *error);
 
-/* ---- 2 own losses ------------------------------------------------------------------------------------- */
+/* ---- 2 new weights ------------------------------------------------------------------------------------ */
+
+/* Makes what a session wants of a model beside its weights, so that exphil_session_adopt finds it there. From any
+ * thread, once for a model; waits for a GPU. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_prepare(const exphil_model *model,
+                                                               exphil_error *error);
+/* Hot. The steps from here on play the weights of this model, with state, queue and random streams as they are. By the
+ * thread that steps. The session keeps two sets of weights, these and those that it played until now; before becomes the
+ * model whose place these have taken, for the caller to destroy when there is time, or NULL.
+ * Rollback goes on working: a stream that is restored to a frame before the adoption plays the weights of that frame, and
+ * meets these again where it met them first, so that its bits are those of a straight run. All streams of a session play the
+ * same weights: those of the state that was restored last. A state of weights that are gone goes on with the
+ * newest. An adoption while older weights play takes the place of the one that was to come.
+ * EXPHIL_E_STATE: the session is not adoptable (exphil_session_config), or the model was not prepared.
+ * EXPHIL_E_MISMATCH: another context or configuration (blocks, widths, spec, type, delays). The session is then as it was. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_adopt(exphil_session *session,
+                                                               const exphil_model *model,
+                                                               exphil_model **before);
+
+/* ---- 3 own losses ------------------------------------------------------------------------------------- */
 
 /* What forward gives. Its arrays belong to the trainer and are valid until backward or abandon. */
 typedef struct exphil_forward {
@@ -87,7 +107,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_backward(exphil_trainer
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_abandon(exphil_trainer *trainer,
                                                                  exphil_error *error);
 
-/* ---- 3 worlds ----------------------------------------------------------------------------------------- */
+/* ---- 4 worlds ----------------------------------------------------------------------------------------- */
 
 /* How an episode stands after a frame. Over: nothing comes any more. Cut off: it would have gone on (a limit of time), so
  * what it leaves still has a value. */
@@ -136,7 +156,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *co
 /* Of a world that exphil_world_create filled; it is all zero then. */
 EXPHIL_API void exphil_world_destroy(exphil_world *world);
 
-/* ---- 4 rollouts --------------------------------------------------------------------------------------- */
+/* ---- 5 rollouts --------------------------------------------------------------------------------------- */
 
 /* A session that plays and records what it does: for every stream and frame the row, past actions, the action that was drawn,
  * its log-probability, the value, the reward and how the episode stands; and the state at the start of a chunk. */
@@ -184,7 +204,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_reward(exphil_rollout *
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_run(exphil_rollout *rollout,
                                                              const exphil_world *world, exphil_error *error);
 
-/* ---- 5 improvement ------------------------------------------------------------------------------------ */
+/* ---- 6 improvement ------------------------------------------------------------------------------------ */
 
 /* Proximal policy optimisation on what a policy has played, near a teacher if there is one. */
 typedef struct exphil_learner exphil_learner;
@@ -257,11 +277,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_create(exphil_trainer *
                                                                 exphil_learner **learner,
                                                                 exphil_error *error);
 EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
-/* The rollout is made of the trainer's weights (exphil_trainer_model), so that it begins with them: recomputed tells if it was
- * played by others. To go on another day: exphil_trainer_save and exphil_trainer_resume, then a new rollout and learner with
- * other seeds; streams / batches and T stay as they were. That it learns is seen in reward and, where episodes end, in
- * episode_return; entropy falls slowly, kl_old stays near 0.001 to 0.02.
- * Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
+/* Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk. The rollout is made
+ * of the trainer's weights (exphil_trainer_model), so that it begins with them: recomputed tells if it was played by
+ * others. That it learns is seen in reward and, where episodes end, in episode_return; entropy falls slowly, kl_old stays
+ * near 0.001 to 0.02.
  * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
  * update was refused, as exphil_trainer_backward says, or the teacher's logits are not finite, which then begins anew; what
  * was learnt before it stays, and the chunk is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY before the first
@@ -271,6 +290,24 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *
                                                                 exphil_rollout *rollout,
                                                                 exphil_learner_metrics *metrics,
                                                                 exphil_error *error);
+
+/* Between two chunks: exphil_trainer_save, with all that the next chunk depends on in the same checkpoint: the sessions' states,
+ * the teacher's, the games of the world. world: what exphil_rollout_run plays, which has save and load
+ * (EXPHIL_E_UNSUPPORTED: it has not); NULL: the host plays, and keeps its own games. EXPHIL_E_STATE: rows of a chunk are
+ * recorded already, or none has been learnt from yet. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_save(const exphil_learner *learner,
+                                                              const exphil_rollout *rollout,
+                                                              const exphil_world *world, const char *path,
+                                                              exphil_error *error);
+/* Needs objects made with the same configuration (EXPHIL_E_MISMATCH names the difference) and a rollout that has recorded
+ * nothing; they then go on, bit for bit, as if they had not stopped. exphil_trainer_resume of such a checkpoint takes the
+ * trainer alone. Nothing has changed after a failure, but after EXPHIL_E_IO of the world's load, EXPHIL_E_DEVICE and
+ * EXPHIL_E_MEMORY: then the trainer is that of the checkpoint, the rollout refuses to run (EXPHIL_E_STATE), and the call
+ * may be made again. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_resume(exphil_learner *learner,
+                                                                exphil_rollout *rollout,
+                                                                const exphil_world *world,
+                                                                const char *path, exphil_error *error);
 
 #ifdef __cplusplus
 }

@@ -47,6 +47,9 @@ struct exphil_rollout {
 
 /* Whether T rows have all that is learnt from. */
 bool xph_rollout_full(const exphil_rollout *rollout);
+/* Of a world that rollout and host agree on; EXPHIL_E_INVALID, EXPHIL_E_MISMATCH. */
+exphil_status xph_rollout_check_world(const exphil_rollout *rollout, const exphil_world *world,
+                                      exphil_error *error);
 /* After a chunk was learnt from: the next one begins. */
 void xph_rollout_next(exphil_rollout *rollout);
 /* New weights for what plays. */
@@ -98,6 +101,13 @@ struct exphil_learner {
     size_t memory_bytes;
 };
 
+/* What learning from this rollout takes, once: EXPHIL_E_MISMATCH: it has been another shape. */
+exphil_status xph_learner_shape(exphil_learner *learner, const exphil_rollout *rollout, exphil_error *error);
+/* EXPHIL_E_MISMATCH: the rollout is of another context or configuration. */
+exphil_status xph_learner_check_rollout(const exphil_learner *learner, const exphil_rollout *rollout,
+                                        exphil_error *error);
+/* The rollout's session plays what the trainer has now. */
+exphil_status xph_learner_adopt(const exphil_learner *learner, exphil_rollout *rollout, exphil_error *error);
 /* Advantages and targets of a full chunk, and which rows count. */
 void xph_learner_value_chunk(exphil_learner *learner, const exphil_rollout *rollout);
 

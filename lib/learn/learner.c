@@ -176,6 +176,12 @@ static exphil_status make_teacher(exphil_learner *l, const exphil_rollout *r, ex
     return xph_feed_create(l->teacher, &plain, r->streams, r->rows, XPH_NET_PLAIN, &l->taught, error);
 }
 
+exphil_status xph_learner_shape(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    XPH_TRY(make_shape(l, r, error));
+    return make_teacher(l, r, error);
+}
+
 /* ---- making and freeing ----------------------------------------------------------------------------------------------- */
 
 static void free_learner(exphil_learner *l)
@@ -545,8 +551,7 @@ static exphil_status learn(exphil_learner *l, const exphil_rollout *r, exphil_le
                            exphil_error *error)
 {
     tally sum = {0};
-    XPH_TRY(make_shape(l, r, error));
-    XPH_TRY(make_teacher(l, r, error));
+    XPH_TRY(xph_learner_shape(l, r, error));
     XPH_TRY(make_mark(l, error));
     XPH_TRY(prepare(l, r, error));
     note_episodes(r, m);
@@ -559,13 +564,18 @@ static exphil_status learn(exphil_learner *l, const exphil_rollout *r, exphil_le
     return settle(l, r, m, error);
 }
 
-static exphil_status check_rollout(const exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+exphil_status xph_learner_check_rollout(const exphil_learner *l, const exphil_rollout *r, exphil_error *error)
 {
     if (r->context != l->context)
         return xph_fail(error, EXPHIL_E_MISMATCH, "rollout and learner are of different contexts");
-    if (xph_model_config_hash(r->session->model) != xph_model_config_hash(l->trainer->model))
+    if (xph_model_config_hash(xph_play_weights_now(r->session)->model) != xph_model_config_hash(l->trainer->model))
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "the rollout was played by a model of another configuration");
+    return EXPHIL_OK;
+}
+
+static exphil_status check_full(const exphil_rollout *r, exphil_error *error)
+{
     if (!xph_rollout_full(r))
         return xph_fail(error, EXPHIL_E_STATE, "the chunk has %lld of %lld rows", (long long)r->rewarded,
                         (long long)r->rows);
@@ -581,7 +591,7 @@ static exphil_status take_back(exphil_learner *l, int64_t updates, exphil_status
 }
 
 /* After a failure too the session plays on with what the trainer has. */
-static exphil_status adopt(const exphil_learner *l, exphil_rollout *r, exphil_error *error)
+exphil_status xph_learner_adopt(const exphil_learner *l, exphil_rollout *r, exphil_error *error)
 {
     exphil_model *model = NULL;
     XPH_TRY(exphil_trainer_model(l->trainer, EXPHIL_WEIGHTS, &model, error));
@@ -593,7 +603,8 @@ static exphil_status adopt(const exphil_learner *l, exphil_rollout *r, exphil_er
 static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner_metrics *m,
                             exphil_error *error)
 {
-    XPH_TRY(check_rollout(l, r, error));
+    XPH_TRY(xph_learner_check_rollout(l, r, error));
+    XPH_TRY(check_full(r, error));
     const int64_t updates = l->updates;
     xph_parallel_hold(l->context);
     exphil_status status = learn(l, r, m, error);
@@ -605,7 +616,7 @@ static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner
     l->chunks++;
     m->chunks = l->chunks;
     m->updates = l->updates;
-    exphil_status adopted = adopt(l, r, status < 0 ? NULL : error);
+    exphil_status adopted = xph_learner_adopt(l, r, status < 0 ? NULL : error);
     xph_rollout_next(r);
     return status < 0 ? status : adopted;
 }

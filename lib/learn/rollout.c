@@ -108,7 +108,7 @@ static exphil_status take_policy(exphil_rollout *r, exphil_error *error)
 {
     const exphil_session *session = r->session;
     r->policy = (xph_policy){
-        .head = xph_model_heads(session->model), .heads = r->shape->heads, .logits = r->shape->logits};
+        .head = xph_model_heads(xph_play_weights_now(session)->model), .heads = r->shape->heads, .logits = r->shape->logits};
     for (int64_t h = 0; h < r->shape->heads; h++) {
         if (session->how[h].deterministic)
             return refused("heads that take the likeliest value have no probabilities", error);
@@ -383,14 +383,14 @@ void xph_rollout_next(exphil_rollout *r)
 exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, exphil_error *error)
 {
     exphil_status status = xph_play_adopt(r->session, model, error);
-    r->shape = r->session->shape; /* of whichever model it has now */
-    r->policy.head = xph_model_heads(r->session->model);
+    r->policy.head = xph_model_heads(xph_play_weights_now(r->session)->model);
     return status;
 }
 
 /* ---- worlds ------------------------------------------------------------------------------------------------------------- */
 
-static exphil_status check_world(const exphil_rollout *r, const exphil_world *world, exphil_error *error)
+exphil_status xph_rollout_check_world(const exphil_rollout *r, const exphil_world *world,
+                                      exphil_error *error)
 {
     const char *missing = !world->spec ? "spec" : !world->reset ? "reset" : !world->step ? "step" : NULL;
     if (missing) return xph_fail(error, EXPHIL_E_INVALID, "world: %s is NULL", missing);
@@ -403,7 +403,6 @@ static exphil_status check_world(const exphil_rollout *r, const exphil_world *wo
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "the world has %lld lanes of %lld seats, the session has %lld streams",
                         (long long)world->lanes, (long long)world->seats, (long long)r->streams);
-    if (r->broken) return xph_fail(error, EXPHIL_E_STATE, "rollout: its world has failed before");
     return EXPHIL_OK;
 }
 
@@ -449,7 +448,8 @@ static exphil_status run(exphil_rollout *r, const exphil_world *world, exphil_er
 {
     exphil_world known = {.struct_size = sizeof known};
     XPH_TRY(XPH_TAKE(exphil_world, &known, world, error));
-    XPH_TRY(check_world(r, &known, error));
+    XPH_TRY(xph_rollout_check_world(r, &known, error));
+    if (r->broken) return xph_fail(error, EXPHIL_E_STATE, "rollout: its world has failed before");
     if (xph_rollout_full(r))
         return xph_fail(error, EXPHIL_E_STATE, "rollout: the chunk is full: exphil_learner_update");
     for (int64_t lane = 0; !r->playing && lane < known.lanes; lane++)

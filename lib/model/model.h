@@ -79,6 +79,9 @@ exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const
                                      exphil_error *error);
 /* Hash of configuration (not of weights): equal for models whose optimizer states fit each other. */
 uint64_t xph_model_config_hash(const exphil_model *model);
+/* Makes the packed form and the hash, once, from any thread; and what was made: false if it was not. Hot. */
+exphil_status xph_model_prepare(const exphil_model *model, exphil_error *error);
+bool xph_model_prepared(const exphil_model *model, const void **packed, uint64_t *hash);
 /* Hash of configuration and weights. */
 exphil_status xph_model_weights_hash(const exphil_model *model, uint64_t *hash, exphil_error *error);
 /* What a weights file says of its history. notes NULL: none. */

@@ -76,6 +76,7 @@ exphil_status xph_model_take_rounded(exphil_model *model, xph_type narrow, const
     if (status < 0) return xph_fail(error, status, "the device made no stream");
     status = xph_stream_end(stream, xph_model_round(model, stream, narrow, from, model->weights));
     model->packed_valid = false;
+    atomic_store_explicit(&model->prepared, false, memory_order_release);
     return status < 0 ? xph_fail(error, status, "the device could not round the weights") : EXPHIL_OK;
 }
 

@@ -79,6 +79,8 @@ struct exphil_model {
     xph_mutex *packing; /* guards packed */
     void *packed;       /* device; NULL until somebody wants it, and after a change */
     bool packed_valid;
+    atomic_bool prepared; /* packed and hash are those of the weights, and nobody needs the mutex for them */
+    uint64_t hash;
     uint64_t updates, frames; /* training that the weights have seen */
     xph_notes notes;
     exphil_comparison calibration; /* of a quantised model, if calibrated */

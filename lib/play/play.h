@@ -28,12 +28,29 @@ void xph_latency_init(xph_latency *latency, int64_t deadline_ns);
 void xph_latency_add(xph_latency *latency, int64_t ns);
 int64_t xph_latency_quantile(const xph_latency *latency, uint64_t percent);
 
+/* Weights that a session plays (adopt.c). */
+typedef struct xph_play_weights {
+    exphil_model *model;          /* retained; NULL: the slot is empty */
+    const void *weights, *packed; /* device: what steps read */
+    unsigned char *copy;          /* device memory for both; NULL: they are the model's own */
+    uint64_t hash;
+    int64_t from; /* the first frame that they play, by the session's clock */
+    /* A step, by parity, because a recording holds addresses, and lagging; NULL where the device records
+     * nothing. */
+    xph_graph *recorded[2][2];
+} xph_play_weights;
+
 struct exphil_session {
     exphil_context *context;
-    exphil_model *model; /* retained */
     xph_device *device;
     xph_net *net;
-    const void *packed;
+    bool adoptable;
+    xph_play_weights slot[2];
+    int32_t now, newest; /* slots: of the next step; of the weights that were taken last */
+    int64_t clock;       /* steps that went well; goes back with a state that is restored */
+    uint64_t adoptions;
+    unsigned char *copies; /* device: of both slots */
+    size_t copies_bytes;
     const xph_model_shape *shape;
     const exphil_spec *spec;
     const xph_melee_layout *layout; /* both NULL when the spec is none of Melee's own */
@@ -50,11 +67,10 @@ struct exphil_session {
     int64_t seen_slots;      /* past actions that it is shown; the other slots are neutral */
     int32_t delay, delay_id; /* of this session: frames, and what the model is told of it (0: nothing) */
     size_t state_bytes;      /* recurrent state of one stream; 0 in window mode */
-    uint64_t weights_hash;
     uint64_t play_hash; /* of all settings that a saved state must share */
     /* host memory, one block */
     unsigned char *host; /* streams x host_bytes: xph_play_stream, history, window rows */
-    size_t host_bytes, history_at, floats_at, ids_at, past_at, told_at;
+    size_t host_bytes, history_at, floats_at, ids_at, past_at, told_at, clock_at;
     unsigned char *staged; /* what the device takes for a step, in one piece: */
     size_t staged_bytes;
     float *floats, *noise;          /* [rows,F], [streams,L] */
@@ -84,9 +100,6 @@ struct exphil_session {
     unsigned char *d_memory;
     size_t d_memory_bytes;
     int32_t parity, reserved; /* of the steps that went well: which half of the memory state[0] is */
-    /* A step, by parity, because a recording holds addresses, and lagging; NULL where the device records
-     * nothing. */
-    xph_graph *recorded[2][2];
     xph_latency latency;
     exphil_error error; /* of the last call that failed */
 };
@@ -96,6 +109,7 @@ xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of its host part, from byte at */
 int32_t *xph_play_history(const exphil_session *session, int64_t i);      /* [history, A], newest first */
 int32_t *xph_play_told(const exphil_session *session, int64_t i);         /* [conditions] */
+int64_t *xph_play_clock(const exphil_session *session, int64_t i);        /* of an adoptable session */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
 /* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step
@@ -111,9 +125,19 @@ void xph_play_leave(const exphil_session *session);
 exphil_status xph_play_enter_free(const exphil_session *session);
 /* Hot. What a step would compute, in fresh and fresh_values; nothing moves. The session has been entered. */
 exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids);
-/* New weights, between two steps; EXPHIL_E_MISMATCH: of another configuration. A failure of the device alone leaves the
- * session with them. */
+/* The weights of a session that is being made, and their recordings; and an end to them. */
+exphil_status xph_play_take(exphil_session *session, const exphil_model *model, exphil_error *error);
+void xph_play_drop(exphil_session *session);
+/* Of a clone: what the other session plays, and what it will. */
+exphil_status xph_play_take_both(const exphil_session *from, exphil_session *to, exphil_error *error);
+/* New weights in the place of the newest, between two steps; EXPHIL_E_MISMATCH: of another configuration. A failure of the
+ * device alone leaves the session with them. */
 exphil_status xph_play_adopt(exphil_session *session, const exphil_model *model, exphil_error *error);
+/* Hot. What the next step plays; to be asked of before a step: the newest weights begin with their frame. After a restore: the
+ * weights of a state with this hash, if they are still there, else the newest. */
+const xph_play_weights *xph_play_weights_now(const exphil_session *session);
+void xph_play_advance(exphil_session *session);
+void xph_play_go_back(exphil_session *session, uint64_t hash);
 /* The recurrent state in a block of exphil_session_state_save, of whatever weights. EXPHIL_E_FORMAT, EXPHIL_E_MISMATCH: it
  * is none, or of another model. */
 exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,

@@ -99,6 +99,8 @@ static void lay_out_stream(exphil_session *session)
     (void)cut(&c, kept * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
     session->told_at = c.at;
     (void)cut(&c, (size_t)session->told->conditions, sizeof(int32_t));
+    session->clock_at = c.at;
+    (void)cut(&c, session->adoptable, sizeof(int64_t));
     session->host_bytes = c.at;
 }
 
@@ -137,11 +139,10 @@ static void free_session(exphil_session *session)
     exphil_context *context = session->context;
     const xph_backend *backend = session->device->backend;
     if (session->net) backend->stream_wait(xph_net_stream(session->net)); /* before its memory is another's */
-    xph_play_forget(session);
+    xph_play_drop(session);
     if (session->d_memory) backend->free(session->device, session->d_memory, session->d_memory_bytes);
     if (session->memory) backend->host_free(session->device, session->memory, session->memory_bytes);
     xph_net_destroy(session->net);
-    if (session->model) xph_model_release(session->model);
     xph_free(context, session, sizeof *session);
     xph_context_release(context);
 }
@@ -210,6 +211,11 @@ static exphil_status check_config(const exphil_session_config *config, exphil_er
     if (config->deterministic != 0 && config->deterministic != 1)
         return xph_fail(error, EXPHIL_E_INVALID, "session config: deterministic is %d, not 0 or 1",
                         config->deterministic);
+    if ((config->adoptable != 0 && config->adoptable != 1) || config->reserved)
+        return xph_fail(error, EXPHIL_E_INVALID, "session config: %s is %d, not %s",
+                        config->reserved ? "reserved" : "adoptable",
+                        config->reserved ? config->reserved : config->adoptable,
+                        config->reserved ? "0" : "0 or 1");
     return EXPHIL_OK;
 }
 
@@ -261,13 +267,17 @@ static void find_melee(exphil_session *session)
 enum { STATE_VERSION = 100 };
 
 /* What the steps after a restored state depend on besides the weights. */
-static uint64_t hash_play(const exphil_session *session)
+static uint64_t hash_play(const exphil_session *session, const exphil_model *of)
 {
     const uint64_t numbers[] = {STATE_VERSION,        session->host_bytes, (uint64_t)session->history,
                                 session->state_bytes, session->windowed,   (uint64_t)session->config.deliver};
     xph_hasher hasher;
     xph_hash_begin(&hasher);
     xph_hash_add(&hasher, numbers, sizeof numbers);
+    if (session->adoptable) { /* its states go with other weights too */
+        uint64_t model = xph_model_config_hash(of);
+        xph_hash_add(&hasher, &model, sizeof model);
+    }
     if (session->delay_id) xph_hash_add(&hasher, &session->delay, sizeof session->delay);
     for (int64_t h = 0; h < session->spec->head_count; h++) {
         const xph_sample_head *how = &session->how[h];
@@ -296,11 +306,9 @@ static exphil_status build(exphil_session *session, const exphil_model *model, c
     int64_t due = session->shape->delay + 1;
     session->history = session->shape->slots > due ? session->shape->slots : due;
     session->state_bytes = session->windowed ? 0 : (size_t)session->shape->state * session->shape->real_bytes;
-    XPH_TRY(xph_model_weights_hash(model, &session->weights_hash, error));
-    XPH_TRY(xph_model_packed(session->model, &session->packed, error));
     XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE, &session->net, error));
     XPH_TRY(allocate(session, error));
-    session->play_hash = hash_play(session);
+    session->play_hash = hash_play(session, model);
     seed_streams(session);
     tell_streams(session, conditions);
     for (int64_t b = 0; b < session->streams; b++) {
@@ -309,10 +317,7 @@ static exphil_status build(exphil_session *session, const exphil_model *model, c
             return xph_fail_device(error, session->device, status,
                                    "session: the device could not clear its state");
     }
-    exphil_status status = xph_play_record(session);
-    return status < 0
-               ? xph_fail_device(error, session->device, status, "session: the device failed in a step")
-               : EXPHIL_OK;
+    return xph_play_take(session, model, error);
 }
 
 static exphil_status create(const exphil_model *model, const exphil_session_config *known,
@@ -328,7 +333,7 @@ static exphil_status create(const exphil_model *model, const exphil_session_conf
     made->config.spec = NULL;
     made->config.delay_frames = made->config.mode = made->config.conditions = NULL;
     made->streams = known->streams ? known->streams : 1;
-    made->model = xph_model_retain(model);
+    made->adoptable = known->adoptable;
     made->spec = xph_model_spec(model);
     made->shape = xph_model_shape_of(model);
     made->told = xph_model_told(model);
@@ -396,7 +401,11 @@ exphil_status exphil_session_clone(const exphil_session *session, exphil_session
     config.heads = heads;
     config.delay_frames = &session->delay;
     exphil_session *made = NULL;
-    exphil_status status = create(session->model, &config, &made, error);
+    exphil_status status = create(session->slot[session->newest].model, &config, &made, error);
+    if (status >= 0 && session->adoptable) {
+        status = xph_play_take_both(session, made, error);
+        if (status < 0) free_session(made);
+    }
     if (status >= 0) {
         status = copy_state(session, made);
         if (status < 0) {
@@ -428,6 +437,8 @@ static void fill_info(const exphil_session *session, exphil_session_info *info)
     info->head_count = session->shape->heads;
     info->logit_count = session->shape->logits;
     info->state_bytes = exphil_session_state_size(session);
+    info->adoptions = session->adoptions;
+    info->weights_hash = session->slot[session->now].hash;
 }
 
 exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info,

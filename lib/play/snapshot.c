@@ -10,6 +10,7 @@ typedef struct snapshot_header {
     uint64_t magic, weights_hash, play_hash, bytes;
 } snapshot_header;
 
+#define CLOCK_MOST     ((int64_t)1 << 62)
 #define SNAPSHOT_MAGIC 0x3130455441545358ull /* "XSTATE01" */
 
 static size_t logit_bytes(const exphil_session *session)
@@ -50,7 +51,7 @@ static exphil_status check_block(const exphil_session *session, int64_t stream, 
 static exphil_status save(const exphil_session *session, int64_t stream, unsigned char *to)
 {
     const xph_backend *backend = session->device->backend;
-    const snapshot_header header = {SNAPSHOT_MAGIC, session->weights_hash, session->play_hash,
+    const snapshot_header header = {SNAPSHOT_MAGIC, xph_play_weights_now(session)->hash, session->play_hash,
                                     exphil_session_state_size(session)};
     memcpy(to, &header, sizeof header);
     to += sizeof header;
@@ -105,10 +106,11 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     memcpy(&header, block, sizeof header);
     if (header.magic != SNAPSHOT_MAGIC)
         return xph_play_fail(session, EXPHIL_E_FORMAT, "state: not a state of libexphil");
-    if (header.weights_hash != session->weights_hash)
-        return xph_play_fail(
-            session, EXPHIL_E_MISMATCH, "state is of weights %016llx, the session plays %016llx",
-            (unsigned long long)header.weights_hash, (unsigned long long)session->weights_hash);
+    const uint64_t weights = xph_play_weights_now(session)->hash;
+    if (!session->adoptable && header.weights_hash != weights)
+        return xph_play_fail(session, EXPHIL_E_MISMATCH,
+                             "state is of weights %016llx, the session plays %016llx",
+                             (unsigned long long)header.weights_hash, (unsigned long long)weights);
     if (header.play_hash != session->play_hash || header.bytes != exphil_session_state_size(session))
         return xph_play_fail(
             session, EXPHIL_E_MISMATCH,
@@ -118,6 +120,12 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     if (stream.seen < 0 || stream.seen > session->frames)
         return xph_play_fail(session, EXPHIL_E_FORMAT, "state: seen is %lld, outside 0..%lld",
                              (long long)stream.seen, (long long)session->frames);
+    if (session->adoptable) {
+        int64_t clock;
+        memcpy(&clock, block + session->clock_at, sizeof clock);
+        if (clock < 0 || clock > CLOCK_MOST)
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: its frame is %lld", (long long)clock);
+    }
     for (int64_t i = 0; i < session->history; i++) {
         int32_t action[EXPHIL_HEADS_MAX];
         size_t bytes = (size_t)session->spec->head_count * sizeof(int32_t);
@@ -180,6 +188,8 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     XPH_TRY(check_content(session, from));
     XPH_TRY(check_conditions(session, from));
     XPH_TRY(check_window(session, from));
+    snapshot_header header;
+    memcpy(&header, from, sizeof header);
     from += sizeof(snapshot_header);
     const unsigned char *state = from + session->host_bytes;
     session->lagging = false;
@@ -191,6 +201,10 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
         if (status < 0) return xph_play_fail(session, status, "the device failed to take its state");
     }
     memcpy(xph_play_at(session, stream), from, session->host_bytes);
+    if (session->adoptable) {
+        session->clock = *xph_play_clock(session, stream);
+        xph_play_go_back(session, header.weights_hash);
+    }
     memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes,
            logit_bytes(session));
     if (session->values)

@@ -143,6 +143,7 @@ static exphil_status fetch_outputs(const exphil_session *session)
  * state at all. */
 static exphil_status enqueue(const exphil_session *session, bool lagging)
 {
+    const xph_play_weights *now = xph_play_weights_now(session);
     bool carried = session->state_bytes != 0;
     xph_stream *stream = xph_net_stream(session->net);
     const xph_net_io io = {
@@ -159,7 +160,7 @@ static exphil_status enqueue(const exphil_session *session, bool lagging)
     if (session->d_staged != session->staged)
         XPH_TRY(session->device->backend->upload(stream, session->d_staged, session->staged,
                                                  session->staged_bytes));
-    XPH_TRY(xph_net_sample(session->net, xph_model_weights(session->model), session->packed, &io,
+    XPH_TRY(xph_net_sample(session->net, now->weights, now->packed, &io,
                            session->how, session->drawing ? there(session, session->noise) : NULL,
                            there(session, session->previous), session->d_actions));
     return fetch_outputs(session);
@@ -189,19 +190,33 @@ static exphil_status warm_up(exphil_session *session)
     return EXPHIL_OK;
 }
 
+/* Of the weights that play now. */
 static exphil_status record_forms(exphil_session *session)
 {
     unsigned char *const halves[2] = {session->state[0], session->state[1]};
+    xph_play_weights *slot = &session->slot[session->now];
     exphil_status status = EXPHIL_OK;
     for (int form = 0; status >= 0 && form < 4; form++) {
         int parity = form / 2, lagging = form % 2;
         recording r = {session, lagging};
         session->state[0] = halves[parity != session->parity];
         session->state[1] = halves[parity == session->parity];
-        status = xph_net_record(session->net, enqueue_recorded, &r, &session->recorded[parity][lagging]);
+        status = xph_net_record(session->net, enqueue_recorded, &r, &slot->recorded[parity][lagging]);
     }
     session->state[0] = halves[0];
     session->state[1] = halves[1];
+    return status;
+}
+
+static exphil_status record_slots(exphil_session *session)
+{
+    const int32_t now = session->now;
+    exphil_status status = EXPHIL_OK;
+    for (int32_t i = 0; status >= 0 && i < 2; i++) {
+        session->now = i;
+        if (session->slot[i].model) status = record_forms(session);
+    }
+    session->now = now;
     return status;
 }
 
@@ -213,7 +228,7 @@ exphil_status xph_play_record(exphil_session *session)
     if (!backend->record_begin) return EXPHIL_OK;
     XPH_TRY(warm_up(session));
     for (int attempt = 0; attempt < RECORDINGS_MOST; attempt++) {
-        if (record_forms(session) >= 0) return EXPHIL_OK;
+        if (record_slots(session) >= 0) return EXPHIL_OK;
         xph_play_forget(session);
         XPH_TRY(warm_up(session));
     }
@@ -224,10 +239,10 @@ exphil_status xph_play_record(exphil_session *session)
 
 void xph_play_forget(exphil_session *session)
 {
-    for (int form = 0; form < 4; form++) {
-        xph_graph *graph = session->recorded[form / 2][form % 2];
-        if (graph) session->device->backend->graph_destroy(graph);
-        session->recorded[form / 2][form % 2] = NULL;
+    for (int i = 0; i < 8; i++) {
+        xph_graph **graph = &session->slot[i / 4].recorded[i / 2 % 2][i % 2];
+        if (*graph) session->device->backend->graph_destroy(*graph);
+        *graph = NULL;
     }
 }
 
@@ -237,7 +252,7 @@ static exphil_status run_net(exphil_session *session)
     xph_stream *stream = xph_net_stream(session->net);
     size_t count = (size_t)(session->streams * session->shape->logits);
     bool lagging = session->lagging;
-    xph_graph *recorded = session->recorded[session->parity][lagging];
+    xph_graph *recorded = xph_play_weights_now(session)->recorded[session->parity][lagging];
     session->lagging = false;
     exphil_status status = recorded ? backend->replay(stream, recorded) : enqueue(session, lagging);
     session->back = !session->back;
@@ -290,6 +305,7 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
     if (stream->seen < frames) stream->seen++;
     if (session->drawing && own_noise)
         stream->rng.position += (uint64_t)session->shape->logits; /* one number each */
+    if (session->adoptable) *xph_play_clock(session, b) = session->clock;
     memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
     memcpy(history, session->actions + b * heads, (size_t)heads * sizeof *history);
 }
@@ -301,6 +317,7 @@ static void commit(exphil_session *session, bool own_noise)
     session->state[1] = before;
     session->parity = !session->parity;
     session->lagging = true;
+    session->clock++;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));
     if (session->values)
@@ -320,6 +337,7 @@ static void give_actions(const exphil_session *session, int32_t *actions)
 static exphil_status step_rows(exphil_session *session, const float *floats, const int32_t *ids,
                                const float *noise, int32_t *actions)
 {
+    xph_play_advance(session);
     stage(session, floats, ids, noise);
     exphil_status status = run_net(session);
     if (status < 0) return xph_play_fail(session, status, "the device failed in a step");

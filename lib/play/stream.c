@@ -65,6 +65,11 @@ int32_t *xph_play_told(const exphil_session *session, int64_t i)
     return xph_play_part(session, i, session->told_at);
 }
 
+int64_t *xph_play_clock(const exphil_session *session, int64_t i)
+{
+    return xph_play_part(session, i, session->clock_at);
+}
+
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
 {
     return session->state[0] + (size_t)i * session->state_bytes;

@@ -41,16 +41,17 @@ static void size_copies(xph_checkpoint *c)
 {
     c->kinds = c->trainer->optimizer->average ? 4 : 3;
     c->state_bytes = xph_checkpoint_state_bytes(c->trainer, c->batch);
-    c->count = xph_model_param_count(c->trainer->model) * c->kinds + (c->state_bytes ? 1 : 0);
+    c->count = xph_model_param_count(c->trainer->model) * c->kinds + (c->state_bytes ? 1 : 0) +
+               (c->beside ? 1 : 0);
     c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
     c->names_bytes = (size_t)c->count * sizeof *c->names;
 }
 
 exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
-                                  const char *path, exphil_error *error)
+                                  const char *path, const xph_beside *beside, exphil_error *error)
 {
     exphil_context *context = trainer->context;
-    *c = (xph_checkpoint){.trainer = trainer, .batch = batch, .time = time};
+    *c = (xph_checkpoint){.trainer = trainer, .batch = batch, .time = time, .beside = beside};
     size_copies(c);
     c->path_bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
     for (int64_t k = 0; k < c->kinds; k++) c->arena[k] = xph_alloc(context, trainer->arena_bytes);
@@ -96,6 +97,10 @@ exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error)
                             (size_t)param->count * element,
                             0};
         }
+    if (c->beside)
+        c->arrays[c->count - 1] = (xph_array){XPH_CHECKPOINT_BESIDE, XPH_DTYPE_U8,    1,
+                                              {(int64_t)c->beside->bytes, 1, 1, 1},
+                                              c->beside->data,       c->beside->bytes, 0};
     if (c->state_bytes)
         c->arrays[at] = (xph_array){
             "state",  dtype,          2, {c->batch, xph_model_shape_of(trainer->model)->state, 1, 1},

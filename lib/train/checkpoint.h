@@ -15,6 +15,7 @@
 #define XPH_CHECKPOINT_NOTES_KEY     "exphil.notes"
 #define XPH_CHECKPOINT_NOTES_SUM_KEY "exphil.notes_xxh64"
 #define XPH_CHECKPOINT_SUFFIX        ".optimizer"
+#define XPH_CHECKPOINT_BESIDE        "learner" /* tensor of bytes: what a learner keeps there (lib/learn/resume.c) */
 
 /* Weights, both moments, average; and numbers of a run that are taken over. */
 enum { XPH_CHECKPOINT_KINDS = 4, XPH_CHECKPOINT_COUNTERS = 7 };
@@ -34,6 +35,7 @@ typedef struct xph_checkpoint {
     size_t state_bytes, arrays_bytes, names_bytes;
     char *path;
     size_t path_bytes;
+    const xph_beside *beside; /* or NULL */
 } xph_checkpoint;
 
 /* Bytes of the host copies for a run of so many lanes, with what writing them takes, and of both files but for the
@@ -43,9 +45,9 @@ typedef struct xph_checkpoint_sizes {
 } xph_checkpoint_sizes;
 exphil_status xph_checkpoint_measure(exphil_trainer *trainer, int64_t batch, xph_checkpoint_sizes *sizes,
                                      exphil_error *error);
-/* Memory for a run of this shape. Needs xph_checkpoint_free also after a failure. */
+/* Memory for a run of this shape; beside is set before, or NULL. Needs xph_checkpoint_free also after a failure. */
 exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, int64_t batch, int64_t time,
-                                  const char *path, exphil_error *error);
+                                  const char *path, const xph_beside *beside, exphil_error *error);
 void xph_checkpoint_free(xph_checkpoint *c);
 /* Names, shapes and places of all arrays. */
 exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error);

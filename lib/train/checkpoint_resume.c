@@ -37,7 +37,15 @@ static bool all_finite(const xph_array *array)
 /* Exactly the expected tensors. */
 static exphil_status match_arrays(const xph_checkpoint *c, const xph_tensors *file, exphil_error *error)
 {
-    if (file->count != c->count)
+    const xph_array *beside = xph_tensors_find(file, XPH_CHECKPOINT_BESIDE);
+    if (c->beside && !beside)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: it is not that of a learner");
+    if (c->beside && (beside->dtype != XPH_DTYPE_U8 || beside->bytes != c->beside->bytes))
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "checkpoint: its learner has %zu bytes, this one %zu: streams, time, teacher or world "
+                        "differ",
+                        beside->bytes, c->beside->bytes);
+    if (file->count - (beside && !c->beside) != c->count) /* a trainer alone has no use for a learner's */
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld",
                         (long long)file->count, (long long)c->count);
     for (int64_t i = 0; i < c->count; i++) {
@@ -58,7 +66,7 @@ static exphil_status take_arrays(xph_checkpoint *c, xph_tensors *file, exphil_er
     for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, c->trainer->arena_bytes);
     for (int64_t i = 0; i < c->count; i++) {
         const xph_array *want = &c->arrays[i], *got = xph_tensors_find(file, want->name);
-        if (!all_finite(got))
+        if (want->dtype != XPH_DTYPE_U8 && !all_finite(got))
             return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: %s holds NaN or infinity", want->name);
         memcpy((void *)(uintptr_t)want->data, got->data, want->bytes);
     }
@@ -152,6 +160,7 @@ static exphil_status resume_from(xph_checkpoint *c, xph_tensors *file, const xph
     if (c->trainer->precision == EXPHIL_PRECISION_F16) XPH_TRY(read_scale(json, &scale, error));
     XPH_TRY(xph_checkpoint_list(c, error));
     XPH_TRY(take_arrays(c, file, error));
+    if (c->beside) XPH_TRY(c->beside->check(c->beside->user, error));
     XPH_TRY(seek(c->trainer, counters, error));
     return install(c, counters, &scale, error);
 }
@@ -196,13 +205,13 @@ static exphil_status read_text(const xph_tensors *file, const char *key, const c
 }
 
 static exphil_status resume_json(exphil_trainer *trainer, const char *path, xph_tensors *file,
-                                 const xph_json *json, exphil_error *error)
+                                 const xph_json *json, const xph_beside *beside, exphil_error *error)
 {
     xph_checkpoint c = {.trainer = trainer};
     int64_t batch = 0, time = 0;
     XPH_TRY(xph_settings_check(trainer, json, error));
     XPH_TRY(read_shape(trainer, file, json, &batch, &time, error));
-    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, error);
+    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, beside, error);
     if (status >= 0) status = resume_from(&c, file, json, error);
     xph_checkpoint_free(&c);
     return status;
@@ -210,7 +219,7 @@ static exphil_status resume_json(exphil_trainer *trainer, const char *path, xph_
 
 /* A checkpoint without notes leaves those that the trainer has. */
 static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_tensors *file,
-                                 exphil_error *error)
+                                 const xph_beside *beside, exphil_error *error)
 {
     const char *text = NULL, *noted = NULL;
     xph_notes notes = {.text = NULL};
@@ -225,7 +234,7 @@ static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_
     xph_json *json = NULL;
     status = xph_json_parse(trainer->context, text, strlen(text), XPH_CHECKPOINT_KEY, 0, &json, error);
     if (status >= 0) {
-        status = resume_json(trainer, path, file, json, error);
+        status = resume_json(trainer, path, file, json, beside, error);
         xph_json_free(json);
     }
     if (status >= 0 && noted) {
@@ -238,7 +247,8 @@ static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_
     return status;
 }
 
-static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+static exphil_status resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+                            exphil_error *error)
 {
     exphil_context *context = trainer->context;
     size_t bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
@@ -249,22 +259,28 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, exphil_er
     xph_tensors file;
     exphil_status status = xph_tensors_open(context, name, "checkpoint", &file, error);
     if (status >= 0) {
-        status = resume_file(trainer, path, &file, error);
+        status = resume_file(trainer, path, &file, beside, error);
         xph_tensors_free(&file);
     }
     xph_free(context, name, bytes);
     return status;
 }
 
-exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+                                 exphil_error *error)
 {
-    XPH_OWN_FPU;
     if (!trainer || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_status status = xph_trainer_settle(trainer, error);
-    if (status >= 0) status = resume(trainer, path, error);
+    if (status >= 0) status = resume(trainer, path, beside, error);
     xph_trainer_leave(trainer);
     return status;
+}
+
+exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    return xph_trainer_resume(trainer, path, NULL, error);
 }

@@ -98,7 +98,8 @@ static exphil_status write_weights(const exphil_trainer *trainer, const char *pa
     return xph_file_commit(&writer, error);
 }
 
-static exphil_status save(exphil_trainer *trainer, const char *path, exphil_error *error)
+static exphil_status save(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+                          exphil_error *error)
 {
     xph_checkpoint c;
     bool made = trainer->feed.net != NULL;
@@ -106,7 +107,7 @@ static exphil_status save(exphil_trainer *trainer, const char *path, exphil_erro
             time = made ? trainer->feed.time : trainer->resumed.time;
     if (!xph_trainer_shaped(trainer))
         return xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
-    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, error);
+    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, beside, error);
     if (status >= 0) status = xph_trainer_settle(trainer, error);
     if (status >= 0) status = xph_checkpoint_list(&c, error);
     if (status >= 0) status = fetch(&c, error);
@@ -116,14 +117,20 @@ static exphil_status save(exphil_trainer *trainer, const char *path, exphil_erro
     return status;
 }
 
-exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
+exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
+                               exphil_error *error)
 {
-    XPH_OWN_FPU;
     if (!trainer || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = save((exphil_trainer *)(uintptr_t)trainer, path, error);
+    exphil_status status = save((exphil_trainer *)(uintptr_t)trainer, path, beside, error);
     xph_trainer_leave(trainer);
     return status;
+}
+
+exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    return xph_trainer_save(trainer, path, NULL, error);
 }

@@ -219,6 +219,19 @@ exphil_trainer *xph_trainer_retain(exphil_trainer *trainer); /* until exphil_tra
 size_t xph_mark_bytes(const exphil_trainer *trainer);
 exphil_status xph_trainer_mark(exphil_trainer *trainer, void *mark, exphil_error *error);
 exphil_status xph_trainer_return(exphil_trainer *trainer, const void *mark, exphil_error *error);
+/* Something beside the trainer that lives in the same checkpoint, so that both are of one moment: data is written, or filled
+ * from the file, which must have as many bytes. check looks at what was read before anything of the trainer changes. */
+typedef struct xph_beside {
+    void *data;
+    size_t bytes;
+    exphil_status (*check)(void *user, exphil_error *error);
+    void *user;
+} xph_beside;
+/* exphil_trainer_save and exphil_trainer_resume, with it. */
+exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
+                               exphil_error *error);
+exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+                                 exphil_error *error);
 /* EXPHIL_E_MISMATCH: batches by this sampling (defaults filled in) are not what the model was made for. */
 exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil_sampling *sampling,
                                          const xph_told *told, exphil_error *error);

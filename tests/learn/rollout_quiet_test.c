@@ -1,5 +1,5 @@
-/* Steps and rewards of a rollout are quiet: no allocation, no lock and no system call, over many chunks that are recorded, also
- * where episodes end, are cut off, actions are overridden and calls are refused. */
+/* Steps and rewards of a rollout are quiet, and so is the adoption of new weights: no allocation, no lock and no system call,
+ * over many chunks that are recorded, also where episodes end, are cut off, actions are overridden and calls are refused. */
 #include "learn_case.h"
 #include "traps.h"
 
@@ -16,6 +16,10 @@ typedef struct bench {
     test_memory memory;
     learn_run run;
     exphil_rollout *rollout; /* without a delay; the run's own has one */
+    exphil_session *session; /* adopts these in turn */
+    exphil_model *models[3];
+    unsigned char *kept;
+    size_t bytes;
     noise world;
 } bench;
 
@@ -35,7 +39,16 @@ static void bench_make(bench *b)
     plan.model.delay_frames = 0;
     exphil_model *model = model_case_create(b->run.context, &plan.model);
     assert_ok(exphil_rollout_create(model, &session, &config, &b->rollout, NULL));
-    exphil_model_destroy(model);
+    session.adoptable = 1;
+    assert_ok(exphil_session_create(model, &session, &b->session, NULL));
+    b->models[0] = model;
+    for (int i = 1; i < 3; i++) {
+        plan.model.seed = (uint64_t)i;
+        b->models[i] = model_case_create(b->run.context, &plan.model);
+    }
+    for (int i = 0; i < 3; i++) assert_ok(exphil_model_prepare(b->models[i], NULL));
+    b->bytes = exphil_session_state_size(b->session);
+    b->kept = calloc(1, b->bytes);
     for (int i = 0; i < LANES; i++)
         b->world.rng[i] = (xph_rng){.seed = 3, .stream = (uint64_t)i << 8 | XPH_RNG_TEST};
 }
@@ -43,6 +56,9 @@ static void bench_make(bench *b)
 static void bench_free(bench *b)
 {
     exphil_rollout_destroy(b->rollout);
+    exphil_session_destroy(b->session);
+    for (int i = 0; i < 3; i++) exphil_model_destroy(b->models[i]);
+    free(b->kept);
     learn_end(&b->run);
     assert_memory_clean(&b->memory);
 }
@@ -73,9 +89,30 @@ static bool chunk(bench *b, exphil_rollout *rollout)
     return fine && status == EXPHIL_END;
 }
 
+/* New weights, some frames, and back to before they came; a model that is not another's is refused. */
+static bool adoptions(bench *b)
+{
+    float floats[13 * LANES];
+    int32_t ids[2 * LANES], actions[3 * LANES];
+    bool fine = true;
+    for (int g = 0; g < 3; g++) {
+        exphil_model *before = NULL;
+        fine &= exphil_session_state_save(b->session, 0, b->kept, b->bytes) == EXPHIL_OK;
+        fine &= exphil_session_adopt(b->session, b->run.model, &before) == EXPHIL_E_MISMATCH;
+        fine &= exphil_session_adopt(b->session, b->models[g], &before) == EXPHIL_OK;
+        exphil_model_destroy(before); /* not the last reference */
+        for (int t = 0; t < 8; t++) {
+            if (t == 5) fine &= exphil_session_state_restore(b->session, 0, b->kept, b->bytes) == EXPHIL_OK;
+            for (int i = 0; i < LANES; i++) noise_row(&b->world, i, floats + 13 * i, ids + 2 * i);
+            fine &= exphil_session_step_row(b->session, floats, ids, NULL, actions) == EXPHIL_OK;
+        }
+    }
+    return fine;
+}
+
 static bool hot(bench *b)
 {
-    return chunk(b, b->rollout) && chunk(b, b->run.rollout);
+    return chunk(b, b->rollout) && chunk(b, b->run.rollout) && adoptions(b);
 }
 
 static void nothing_is_allocated_or_locked(void **state)

@@ -3,6 +3,7 @@
 #include "learn_case.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { CHUNKS = 3 };
 
@@ -70,11 +71,71 @@ static void both_devices_learn_alike(void **state)
     assert_true(fabs(found[0].value_loss - found[1].value_loss) < 1e-3 * found[0].value_loss);
 }
 
+enum { FRAMES = 60, BACK = 6 };
+
+static exphil_session *adoptable(const exphil_model *model)
+{
+    exphil_session *session = NULL;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    config.adoptable = 1;
+    assert_ok(exphil_session_create(model, &config, &session, NULL));
+    return session;
+}
+
+/* Recordings hold addresses: weights that enter are those that are played, and a rollback finds those of its frame. */
+static void new_weights_enter_between_frames(void **state)
+{
+    learn_plan plan = learn_plan_of("gru attention");
+    noise n = {.fail_at = 0};
+    float floats[FRAMES][13], logits[FRAMES][12], again[12], its[12];
+    int32_t ids[FRAMES][2], action[3];
+    late();
+    plan.device = "cuda:0";
+    plan.backend_path = EMULATED_FOLDER;
+    learn_run run = learn_begin(&plan);
+    plan.model.seed = 77;
+    exphil_model *next = model_case_create(run.context, &plan.model), *before = NULL;
+    exphil_session *session = adoptable(run.model), *other = adoptable(next);
+    size_t bytes = exphil_session_state_size(session);
+    unsigned char *kept = calloc(FRAMES, bytes);
+    assert_ok(exphil_model_prepare(next, NULL));
+    for (int f = 0; f < FRAMES; f++) noise_row(&n, 0, floats[f], ids[f]);
+    for (int f = 0; f < FRAMES; f++) {
+        assert_ok(exphil_session_state_save(session, 0, kept + (size_t)f * bytes, bytes));
+        if (f == FRAMES / 2) {
+            assert_ok(exphil_session_adopt(session, next, &before));
+            assert_null(before);
+            assert_ok(exphil_session_state_restore(other, 0, kept + (size_t)f * bytes, bytes));
+        }
+        assert_ok(exphil_session_step_row(session, floats[f], ids[f], NULL, action));
+        assert_ok(exphil_session_logits(session, 0, logits[f], 12));
+        if (f >= FRAMES / 2) {
+            assert_ok(exphil_session_step_row(other, floats[f], ids[f], NULL, action));
+            assert_ok(exphil_session_logits(other, 0, its, 12));
+            assert_memory_equal(its, logits[f], sizeof its);
+        }
+        for (int g = f > BACK ? f - BACK : 0; f % 3 == 0 && g <= f; g++) {
+            if (g == f - BACK || g == 0)
+                assert_ok(exphil_session_state_restore(session, 0, kept + (size_t)g * bytes, bytes));
+            assert_ok(exphil_session_step_row(session, floats[g], ids[g], NULL, action));
+            assert_ok(exphil_session_logits(session, 0, again, 12));
+            assert_memory_equal(again, logits[g], sizeof again);
+        }
+    }
+    free(kept);
+    exphil_session_destroy(session);
+    exphil_session_destroy(other);
+    exphil_model_destroy(next);
+    learn_end(&run);
+    emulated_clean();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_played_is_recomputed),
         cmocka_unit_test(both_devices_learn_alike),
+        cmocka_unit_test(new_weights_enter_between_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
