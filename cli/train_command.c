@@ -442,8 +442,8 @@ int train_command(int argc, char **argv)
     asked.data.quiet = asked.quiet;
     asked.data.threads = asked.machine.threads;
     asked.given = notes_options(&command);
-    status = train_lock(&asked) && read_tables(&asked) ? train_run(&asked, count, paths) : 1;
-    train_unlock();
+    status = run_lock(asked.out) && read_tables(&asked) ? train_run(&asked, count, paths) : 1;
+    run_unlock();
     replay_table_free(&asked.told.of);
     replay_table_free(&asked.weighed);
     json_decref(asked.given);

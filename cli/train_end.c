@@ -54,7 +54,7 @@ static bool score_best(train_state *r, int64_t *update, exphil_report *best)
     json_t *line = report_json(best, &r->spec);
     json_object_update_new(line, json_pack("{s:s,s:I,s:I}", "kind", "held_out_best", "update",
                                            (json_int_t)r->done, "of_update", (json_int_t)*update));
-    log_object(r, line);
+    log_line(&r->log, line);
     return true;
 }
 

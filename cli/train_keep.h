@@ -41,18 +41,6 @@ bool keep_resume(struct train_state *r);
  * what is beyond it goes. */
 bool keep_complete(struct train_state *r);
 
-/* ---- the log (train_log.c) ------------------------------------------------------------------------------ */
-
-/* Is it the log of a run that did not come to its end? */
-bool log_is_unfinished(const char *path);
-/* For a new run, or without the lines beyond the update that a resumed one stands at; over: it has ended and is only
- * scored again. */
-bool log_open(struct train_state *r, bool over);
-/* Takes the reference; NULL is passed over. */
-void log_object(struct train_state *r, json_t *object);
-/* False: lines are missing, as on a full disk; said. */
-bool log_close(struct train_state *r);
-
 /* ---- scores while it runs (train_watch.c) --------------------------------------------------------------- */
 
 /* How often, and on what. */

@@ -9,18 +9,18 @@
 static bool open_events(train_state *r)
 {
     if (!r->options->tensorboard) return true;
-    r->events = events_open(r->options->tensorboard, r->options->force);
-    if (r->events && (r->done || r->options->began)) events_resume(r->events, r->done);
-    return r->events != NULL;
+    r->log.events = events_open(r->options->tensorboard, r->options->force);
+    if (r->log.events && (r->done || r->options->began)) events_resume(r->log.events, r->done);
+    return r->log.events != NULL;
 }
 
 static void log_metrics(train_state *r, const exphil_metrics *m)
 {
-    if (!r->log && !r->events) return;
+    if (!log_wanted(&r->log)) return;
     json_t *heads = json_object();
     for (int64_t h = 0; h < r->spec.head_count; h++)
         json_object_set_new(heads, r->spec.heads[h].name, json_real(m->head_loss[h]));
-    log_object(r, json_pack("{s:s,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:o}", "kind", "train", "update",
+    log_line(&r->log, json_pack("{s:s,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:o}", "kind", "train", "update",
                             (json_int_t)m->update, "epoch", (json_int_t)m->epoch, "frames",
                             (json_int_t)m->frames, "loss", m->loss, "gradient_norm", m->gradient_norm, "rate",
                             m->rate, "frames_per_second", r->frames_per_second, "waited_ns",
@@ -48,7 +48,7 @@ void log_report(train_state *r, const char *kind, const exphil_report *report)
     json_t *object = report_json(report, &r->spec);
     json_object_set_new(object, "kind", json_string(kind));
     json_object_set_new(object, "update", json_integer(r->done));
-    log_object(r, object);
+    log_line(&r->log, object);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------ */
@@ -194,7 +194,7 @@ static void close_run(train_state *r)
 static bool begin(train_state *r, int count, char **paths)
 {
     bool over = r->options->resume && (r->done >= r->updates || watch_over(r));
-    if (!train_record(r, count, paths, over) || !log_open(r, over)) return false;
+    if (!train_record(r, count, paths, over) || !log_begin(&r->log, r->options->log, r->options->resume, r->options->force, r->done, over)) return false;
     if (r->options->resume && !over) train_say_resumed(r);
     if (over)
         fprintf(stderr,
@@ -223,8 +223,7 @@ int train_run(train_options *options, int count, char **paths)
         fprintf(stderr, "\nexphil: stopped by %s while scoring; the weights are in %s\n", stop_name(),
                 options->out);
     close_run(&r);
-    fine = log_close(&r) && fine;
-    fine = events_close(r.events) && fine;
+    fine = log_end(&r.log) && fine;
     if (early || late || r.stopped) return stop_status();
     return fine ? 0 : 1;
 }

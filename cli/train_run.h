@@ -4,8 +4,8 @@
 
 #include "commands.h"
 #include "conditions.h"
-#include "events.h"
 #include "history.h"
+#include "log_write.h"
 #include "options.h"
 #include "train_keep.h"
 #include "verdict.h"
@@ -76,8 +76,7 @@ typedef struct train_state {
     uint64_t planned;                     /* bytes that the run takes at most, beside data and model */
     int64_t measured_frames, measured_ns; /* of the first updates (train_estimate) */
     uint64_t memory; /* of the context before the trainer and its batches were made; then: what they took */
-    FILE *log;
-    events *events; /* of --tensorboard */
+    log_writer log;
     train_scores scores;
     exphil_dataset
         *watch; /* the end of each game that is held out, scored while the run goes on; NULL: all of it is */
@@ -147,9 +146,6 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
 /* Keeps the batch of an update that was just refused, if that was asked for, once a run; says on stderr where it goes wrong
  * (bad_batch.c). */
 void keep_bad_batch(train_state *r, const exphil_error *why);
-/* OUT.lock, while the run lasts (train_lock.c); false: another run has it, or it cannot be made, said on stderr. */
-bool train_lock(const train_options *o);
-void train_unlock(void);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

@@ -8,7 +8,7 @@ enum { MISTAKES = 10 }; /* in the log */
 static bool examine(train_state *r, exam *found)
 {
     const exphil_dataset *train = r->few ? r->few : r->train, *held = r->few_held ? r->few_held : r->held;
-    const exam_how how = {.mistakes = r->log ? MISTAKES : 0};
+    const exam_how how = {.mistakes = r->log.file ? MISTAKES : 0};
     exphil_model *model = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
@@ -21,8 +21,8 @@ static bool examine(train_state *r, exam *found)
 
 static void log_examination(train_state *r, const exam *found, const verdict *v)
 {
-    if (r->log)
-        log_object(r, json_pack("{s:s,s:I,s:s,s:o,s:o,s:o}", "kind", "examination", "update",
+    if (r->log.file)
+        log_line(&r->log, json_pack("{s:s,s:I,s:s,s:o,s:o,s:o}", "kind", "examination", "update",
                                 (json_int_t)r->done, "of", r->held ? "held_out" : "train_set", "verdict",
                                 verdict_json(v), "examination", exam_json(found), "mistakes",
                                 exam_mistakes_json(found)));

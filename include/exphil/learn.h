@@ -114,7 +114,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_abandon(exphil_trainer 
 enum { EXPHIL_GOES_ON = 0, EXPHIL_OVER = 1, EXPHIL_CUT_OFF = 2 };
 
 /* A game that can be stepped: anything that fills this struct, which the host may do itself (struct_size =
- * sizeof(exphil_world), every function but save and load). It plays `lanes` games at once, each with `seats` players; seat s
+ * sizeof(exphil_world), every function but save, load and destroy). It plays `lanes` games at once, each with `seats` players; seat s
  * of lane l is stream l * seats + s. Rows and actions are those of spec, the same for all seats; floats and ids are never
  * NULL, also where there are none. The functions return 0, or another number that ends the call of the library that
  * asked (EXPHIL_E_IO). */
@@ -137,6 +137,8 @@ typedef struct exphil_world {
     /* The game of a lane as a flat block, and back, on any lane. */
     int32_t (*save)(void *user, int64_t lane, void *state);
     int32_t (*load)(void *user, int64_t lane, const void *state);
+    /* Frees user, for exphil_world_destroy; NULL: there is nothing to free. */
+    void (*destroy)(void *user);
 } exphil_world;
 
 /* The library's own worlds, by name:
@@ -153,7 +155,7 @@ typedef struct exphil_world {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *context, const char *name,
                                                               int64_t lanes, exphil_world *world,
                                                               exphil_error *error);
-/* Of a world that exphil_world_create filled; it is all zero then. */
+/* Of a world that the library filled, or that has a destroy of its own; it is all zero then. */
 EXPHIL_API void exphil_world_destroy(exphil_world *world);
 
 /* ---- 5 rollouts --------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <exphil/examine.h>
 #include <exphil/games.h>
 #include <exphil/learn.h>
+#include <exphil/match.h>
 #include <exphil/notes.h>
 #include <exphil/plan.h>
 #include <exphil/slp.h>
@@ -63,6 +64,9 @@ enum {
     XPH_LEAST_exphil_rollout_config = sizeof(exphil_rollout_config),     /* not released */
     XPH_LEAST_exphil_learner_config = sizeof(exphil_learner_config),     /* not released */
     XPH_LEAST_exphil_learner_metrics = sizeof(exphil_learner_metrics),   /* not released */
+    XPH_LEAST_exphil_match_config = sizeof(exphil_match_config),         /* not released */
+    XPH_LEAST_exphil_match_result = sizeof(exphil_match_result),         /* not released */
+    XPH_LEAST_exphil_record = sizeof(exphil_record),                     /* not released */
     XPH_LEAST_exphil_plan_config = sizeof(exphil_plan_config),           /* not released */
     XPH_LEAST_exphil_plan = sizeof(exphil_plan),                         /* not released */
 };

@@ -259,7 +259,9 @@ enum {
     XPH_RNG_EPISODE = 9,
     XPH_RNG_WORLD = 10, /* inside a game */
     XPH_RNG_GAMES = 11, /* seeds of the episodes of a rollout */
-    XPH_RNG_LEARN = 12  /* order of a learner */
+    XPH_RNG_LEARN = 12, /* order of a learner */
+    XPH_RNG_MATCH = 13, /* starts of a match, and the interval of its score */
+    XPH_RNG_CHANCE = 14 /* draws of a seat in a match */
 };
 enum { XPH_RNG_DROP = 16, XPH_RNG_OWN = 17 }; /* past actions: dropped, replaced by own decisions */
 void xph_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]); /* the bare function */

@@ -55,6 +55,11 @@ void xph_rollout_next(exphil_rollout *rollout);
 /* New weights for what plays. */
 exphil_status xph_rollout_adopt(exphil_rollout *rollout, const exphil_model *model, exphil_error *error);
 
+/* ---- matches -------------------------------------------------------------------------------------------- */
+
+/* EXPHIL_E_INVALID: it has not two seats, or what it must have. */
+exphil_status xph_world_check_two(const exphil_world *world, exphil_error *error);
+
 /* ---- learners ------------------------------------------------------------------------------------------- */
 
 /* What a chunk says to the loss, by row t of stream b: number b * T + t. */

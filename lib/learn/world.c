@@ -66,6 +66,14 @@ static int32_t load(void *user, int64_t lane, const void *state)
     return 0;
 }
 
+static void end(void *user)
+{
+    lanes *l = user;
+    exphil_context *context = l->context;
+    xph_free(context, l, l->bytes);
+    xph_context_release(context);
+}
+
 static const xph_game *find(const char *name)
 {
     for (size_t i = 0; i < sizeof games / sizeof games[0]; i++)
@@ -99,17 +107,16 @@ exphil_status exphil_world_create(exphil_context *context, const char *name, int
                                 .reset = reset,
                                 .step = step,
                                 .save = save,
-                                .load = load};
+                                .load = load,
+                                .destroy = end};
     *world = known;
     return EXPHIL_OK;
 }
 
 void exphil_world_destroy(exphil_world *world)
 {
-    if (!world || !world->user) return;
-    lanes *l = world->user;
-    exphil_context *context = l->context;
+    if (!world) return;
+    const exphil_world before = *world;
     memset(world, 0, sizeof *world);
-    xph_free(context, l, l->bytes);
-    xph_context_release(context);
+    if (before.destroy) before.destroy(before.user);
 }

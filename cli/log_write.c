@@ -1,7 +1,9 @@
-/* The log of a training run: one JSON object a line, each update once. */
+/* See log_write.h. */
+#include "log_write.h"
+
+#include "commands.h"
 #include "files.h"
 #include "run_log.h"
-#include "train_run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +38,7 @@ bool log_is_unfinished(const char *path)
     bool unfinished = file != NULL;
     while (unfinished && getline(&text, &capacity, file) > 0) {
         json_t *line = json_loads(text, 0, NULL);
-        unfinished = !line || (json_object_get(line, "kind") && !is_kind(line, "train_set"));
+        unfinished = !line || (json_object_get(line, "kind") && !is_kind(line, "train_set") && !is_kind(line, "score"));
         json_decref(line);
     }
     free(text);
@@ -63,15 +65,16 @@ static bool move_away(const char *path)
 /* ---- the log of a run that goes on ----------------------------------------------------------------------- */
 
 /* Lines beyond the checkpoint will come again, and those of the end too if the run is only scored again: the examination, of
- * the training data, and of all that is held out where only some of it was scored while it ran. What is no line, as after a
+ * the training data, of all that is held out where only some of it was scored while it ran, and of fresh episodes. What is no line, as after a
  * kill or on a full disk, goes. */
-static bool stays(const train_state *r, bool over, const char *text)
+static bool stays(int64_t done, bool over, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL), *update = json_object_get(line, "update");
     int64_t at = json_is_integer(update) ? json_integer_value(update) : 0;
     bool again = over && (is_kind(line, "examination") || is_kind(line, "train_set") ||
-                          is_kind(line, "held_out_all") || is_kind(line, "held_out_best"));
-    bool fine = json_is_object(line) && at <= r->done && !(again && at == r->done);
+                          is_kind(line, "held_out_all") || is_kind(line, "held_out_best") ||
+                          is_kind(line, "score"));
+    bool fine = json_is_object(line) && at <= done && !(again && at == done);
     json_decref(line);
     return fine;
 }
@@ -82,14 +85,14 @@ typedef struct kept_lines {
     int64_t dropped;
 } kept_lines;
 
-static bool read_lines(const train_state *r, bool over, FILE *file, kept_lines *kept)
+static bool read_lines(int64_t done, bool over, FILE *file, kept_lines *kept)
 {
     char *line = NULL;
     size_t capacity = 0, space = 0;
     ssize_t length;
     bool fine = true;
     while (fine && (length = getline(&line, &capacity, file)) > 0) {
-        if (!stays(r, over, line) || line[length - 1] != '\n') {
+        if (!stays(done, over, line) || line[length - 1] != '\n') {
             kept->dropped++;
             continue;
         }
@@ -109,19 +112,19 @@ static bool read_lines(const train_state *r, bool over, FILE *file, kept_lines *
 }
 
 /* A link stays one. What is no log stays as it is. */
-static bool cut(const train_state *r, bool over)
+static bool cut(const char *log, int64_t done, bool over)
 {
     kept_lines kept = {NULL, 0, 0};
     struct stat facts;
-    if (is_regular(r->options->log) && stat(r->options->log, &facts) == 0 && facts.st_size > 0 &&
-        !log_at(r->options->log)) {
-        fprintf(stderr, "exphil: --log %s: this is no log of exphil train, to which lines could be added\n",
-                r->options->log);
+    if (is_regular(log) && stat(log, &facts) == 0 && facts.st_size > 0 &&
+        !log_at(log)) {
+        fprintf(stderr, "exphil: --log %s: this is no log of exphil, to which lines could be added\n",
+                log);
         return false;
     }
-    char *path = is_regular(r->options->log) ? realpath(r->options->log, NULL) : NULL;
+    char *path = is_regular(log) ? realpath(log, NULL) : NULL;
     FILE *file = path ? fopen(path, "r") : NULL;
-    bool fine = !file || read_lines(r, over, file, &kept);
+    bool fine = !file || read_lines(done, over, file, &kept);
     if (file) fclose(file);
     if (fine && kept.dropped) fine = file_write_whole(path, kept.text ? kept.text : "", kept.bytes);
     free(kept.text);
@@ -129,37 +132,41 @@ static bool cut(const train_state *r, bool over)
     return fine;
 }
 
-bool log_open(train_state *r, bool over)
+bool log_begin(log_writer *to, const char *path, bool resume, bool force, int64_t done, bool over)
 {
-    const train_options *o = r->options;
-    if (!o->log) return true;
-    if (o->resume ? !cut(r, over) : !o->force && !move_away(o->log)) return false;
-    r->log = fopen(o->log, o->resume ? "a" : "w");
-    return r->log || complain_of_file(o->log);
+    to->path = path;
+    if (!path) return true;
+    if (resume ? !cut(path, done, over) : !force && !move_away(path)) return false;
+    to->file = fopen(path, resume ? "a" : "w");
+    return to->file || complain_of_file(path);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------- */
 
-void log_object(train_state *r, json_t *object)
+bool log_wanted(const log_writer *to)
 {
-    if (r->events) events_write(r->events, object, (double)time(NULL));
+    return to->file || to->events;
+}
+
+void log_line(log_writer *to, json_t *object)
+{
+    if (to->events) events_write(to->events, object, (double)time(NULL));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-    if (r->log && text) {
-        bool before = ferror(r->log) != 0;
-        fprintf(r->log, "%s\n", text);
-        if ((fflush(r->log) != 0 || ferror(r->log)) && !before)
+    if (to->file && text) {
+        bool before = ferror(to->file) != 0;
+        fprintf(to->file, "%s\n", text);
+        if ((fflush(to->file) != 0 || ferror(to->file)) && !before)
             fprintf(stderr, "\nexphil: warning: --log %s cannot be written now: %s; the run goes on\n",
-                    r->options->log, strerror(errno));
+                    to->path, strerror(errno));
     }
     free(text);
     json_decref(object);
 }
 
-bool log_close(train_state *r)
+bool log_end(log_writer *to)
 {
-    if (!r->log) return true;
-    bool fine = !ferror(r->log);
-    if (fclose(r->log) == 0 && fine) return true;
-    fprintf(stderr, "exphil: --log %s could not be written in full\n", r->options->log);
-    return false;
+    bool fine = !to->file || !ferror(to->file);
+    if (to->file && fclose(to->file) != 0) fine = false;
+    if (!fine) fprintf(stderr, "exphil: --log %s could not be written in full\n", to->path);
+    return events_close(to->events) && fine;
 }

@@ -1,29 +1,32 @@
 /* One run at a time writes OUT: a lock that ends with its process, however that ends. */
-#include "train_run.h"
+#include "commands.h"
+#include "log_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-static char path[TRAIN_PATH + 8];
+static char path[PATH_MAX];
 static int held = -1;
 
-bool train_lock(const train_options *o)
+bool run_lock(const char *out)
 {
-    (void)snprintf(path, sizeof path, "%s.lock", o->out);
+    (void)snprintf(path, sizeof path, "%s.lock", out);
     held = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (held < 0) return complain_of_file(path);
     if (flock(held, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
         return true; /* not every file system has locks */
-    fprintf(stderr, "exphil: --out %s: another run writes it at this moment\n", o->out);
+    fprintf(stderr, "exphil: --out %s: another run writes it at this moment\n", out);
     (void)close(held);
     held = -1;
     return false;
 }
 
-void train_unlock(void)
+void run_unlock(void)
 {
     if (held < 0) return;
     (void)unlink(path);
