@@ -22,6 +22,7 @@ static const command commands[] = {
     {"eval", eval_command, "score a policy against recorded play, beside its baselines"},
     {"play", play_command, "play a policy frame by frame through a replay"},
     {"learn", learn_command, "a policy plays a game and learns from what comes of it"},
+    {"match", match_command, "policies against each other, and who wins how often"},
     {"corpus", corpus_command,
      "turn replays into a corpus, of games or of rows; select games; verify corpora"},
     {"quantize", quantize_command, "weights of fewer bits: smaller, faster, and how much they differ"},

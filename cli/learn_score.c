@@ -10,9 +10,9 @@ typedef struct arrays {
     float *floats, *reward;
     int32_t *ids, *actions;
     uint8_t *end;
-    double sum[SCORE_EPISODES];
-    int64_t frames[SCORE_EPISODES];
-    bool over[SCORE_EPISODES];
+    double sum[SCORE_MOST];
+    int64_t frames[SCORE_MOST];
+    bool over[SCORE_MOST];
 } arrays;
 
 static bool make_arrays(const exphil_world *world, arrays *a)
@@ -70,53 +70,48 @@ static bool play_frame(const exphil_world *world, exphil_session *session, array
     return code == 0;
 }
 
-static void sum_up(const arrays *a, learn_score *score)
+static void sum_up(const arrays *a, int64_t episodes, learn_score *score)
 {
     double sum = 0.0, square = 0.0, frames = 0.0;
-    *score = (learn_score){.least = a->sum[0], .most = a->sum[0]};
-    for (int i = 0; i < SCORE_EPISODES; i++) {
+    *score = (learn_score){.episodes = episodes, .least = a->sum[0], .most = a->sum[0]};
+    for (int64_t i = 0; i < episodes; i++) {
         sum += a->sum[i];
         frames += (double)a->frames[i];
         score->least = fmin(score->least, a->sum[i]);
         score->most = fmax(score->most, a->sum[i]);
     }
-    score->mean = sum / SCORE_EPISODES;
-    for (int i = 0; i < SCORE_EPISODES; i++) square += (a->sum[i] - score->mean) * (a->sum[i] - score->mean);
-    score->deviation = sqrt(square / SCORE_EPISODES);
-    score->frames = frames / SCORE_EPISODES;
+    score->mean = sum / (double)episodes;
+    for (int64_t i = 0; i < episodes; i++) square += (a->sum[i] - score->mean) * (a->sum[i] - score->mean);
+    score->deviation = sqrt(square / (double)episodes);
+    score->frames = frames / (double)episodes;
 }
 
 static bool play(const exphil_world *world, exphil_session *session, uint64_t seed, learn_score *score)
 {
     arrays a = {.sum = {0}};
-    int64_t left = SCORE_EPISODES;
+    int64_t left = world->lanes;
     bool fine = make_arrays(world, &a);
     /* far from the seeds of training, which are drawn */
     for (int64_t lane = 0; fine && lane < world->lanes; lane++)
         fine = begin(world, lane, (seed << 32) + 0x5C0E + (uint64_t)lane, &a);
     while (fine && left > 0) fine = play_frame(world, session, &a, &left);
-    if (fine) sum_up(&a, score);
+    if (fine) sum_up(&a, world->lanes, score);
     free_arrays(&a);
     return fine;
 }
 
-bool learn_score_of(exphil_context *context, const char *name, const exphil_model *model, uint64_t seed,
-                    bool likeliest, learn_score *score)
+bool learn_score_of(const exphil_world *world, const exphil_model *model, uint64_t seed, bool likeliest,
+                    learn_score *score)
 {
-    exphil_world world = {0};
     exphil_session *session = NULL;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    bool fine = exphil_world_create(context, name, SCORE_EPISODES, &world, &error) >= 0 ||
-                complain(name, &error) == 0;
-    config.streams = world.lanes * world.seats;
+    config.streams = world->lanes * world->seats;
     config.seed = seed;
     config.deterministic = likeliest;
-    if (fine)
-        fine =
-            exphil_session_create(model, &config, &session, &error) >= 0 || complain("session", &error) == 0;
-    if (fine) fine = play(&world, session, seed, score);
+    bool fine =
+        exphil_session_create(model, &config, &session, &error) >= 0 || complain("session", &error) == 0;
+    if (fine) fine = play(world, session, seed, score);
     exphil_session_destroy(session);
-    exphil_world_destroy(&world);
     return fine;
 }

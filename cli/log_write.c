@@ -38,7 +38,8 @@ bool log_is_unfinished(const char *path)
     bool unfinished = file != NULL;
     while (unfinished && getline(&text, &capacity, file) > 0) {
         json_t *line = json_loads(text, 0, NULL);
-        unfinished = !line || (json_object_get(line, "kind") && !is_kind(line, "train_set") && !is_kind(line, "score"));
+        unfinished = !line || (json_object_get(line, "kind") && !is_kind(line, "train_set") &&
+                               !is_kind(line, "score"));
         json_decref(line);
     }
     free(text);
@@ -65,15 +66,15 @@ static bool move_away(const char *path)
 /* ---- the log of a run that goes on ----------------------------------------------------------------------- */
 
 /* Lines beyond the checkpoint will come again, and those of the end too if the run is only scored again: the examination, of
- * the training data, of all that is held out where only some of it was scored while it ran, and of fresh episodes. What is no line, as after a
- * kill or on a full disk, goes. */
+ * the training data, of all that is held out where only some of it was scored while it ran, and of fresh episodes. What is no
+ * line, as after a kill or on a full disk, goes. */
 static bool stays(int64_t done, bool over, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL), *update = json_object_get(line, "update");
     int64_t at = json_is_integer(update) ? json_integer_value(update) : 0;
-    bool again = over && (is_kind(line, "examination") || is_kind(line, "train_set") ||
-                          is_kind(line, "held_out_all") || is_kind(line, "held_out_best") ||
-                          is_kind(line, "score"));
+    bool again =
+        over && (is_kind(line, "examination") || is_kind(line, "train_set") ||
+                 is_kind(line, "held_out_all") || is_kind(line, "held_out_best") || is_kind(line, "score"));
     bool fine = json_is_object(line) && at <= done && !(again && at == done);
     json_decref(line);
     return fine;
@@ -116,10 +117,8 @@ static bool cut(const char *log, int64_t done, bool over)
 {
     kept_lines kept = {NULL, 0, 0};
     struct stat facts;
-    if (is_regular(log) && stat(log, &facts) == 0 && facts.st_size > 0 &&
-        !log_at(log)) {
-        fprintf(stderr, "exphil: --log %s: this is no log of exphil, to which lines could be added\n",
-                log);
+    if (is_regular(log) && stat(log, &facts) == 0 && facts.st_size > 0 && !log_at(log)) {
+        fprintf(stderr, "exphil: --log %s: this is no log of exphil, to which lines could be added\n", log);
         return false;
     }
     char *path = is_regular(log) ? realpath(log, NULL) : NULL;

@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[] = {"train", "held_out", "train_set", "held_out_all"};
+/* Of exphil train, and of exphil learn. */
+static const char *const kinds[] = {"train", "held_out", "train_set", "held_out_all"}, *const of_learn[] = {
+                                                                                           "learn", "match",
+                                                                                           "score"};
 
 int log_kind(const json_t *object)
 {
     const char *kind = json_string_value(json_object_get(object, "kind"));
     for (int i = 0; kind && i <= LOG_ALL; i++)
-        if (strcmp(kind, kinds[i]) == 0) return i;
+        if (strcmp(kind, kinds[i]) == 0 || (i < LOG_ALL && strcmp(kind, of_learn[i]) == 0)) return i;
     return -1;
 }
 

@@ -21,10 +21,10 @@ static void log_metrics(train_state *r, const exphil_metrics *m)
     for (int64_t h = 0; h < r->spec.head_count; h++)
         json_object_set_new(heads, r->spec.heads[h].name, json_real(m->head_loss[h]));
     log_line(&r->log, json_pack("{s:s,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:o}", "kind", "train", "update",
-                            (json_int_t)m->update, "epoch", (json_int_t)m->epoch, "frames",
-                            (json_int_t)m->frames, "loss", m->loss, "gradient_norm", m->gradient_norm, "rate",
-                            m->rate, "frames_per_second", r->frames_per_second, "waited_ns",
-                            (json_int_t)m->waited_ns, "heads", heads));
+                                (json_int_t)m->update, "epoch", (json_int_t)m->epoch, "frames",
+                                (json_int_t)m->frames, "loss", m->loss, "gradient_norm", m->gradient_norm,
+                                "rate", m->rate, "frames_per_second", r->frames_per_second, "waited_ns",
+                                (json_int_t)m->waited_ns, "heads", heads));
 }
 
 /* Says what failed, and notes whether data are at fault; returns false. */
@@ -194,7 +194,9 @@ static void close_run(train_state *r)
 static bool begin(train_state *r, int count, char **paths)
 {
     bool over = r->options->resume && (r->done >= r->updates || watch_over(r));
-    if (!train_record(r, count, paths, over) || !log_begin(&r->log, r->options->log, r->options->resume, r->options->force, r->done, over)) return false;
+    if (!train_record(r, count, paths, over) ||
+        !log_begin(&r->log, r->options->log, r->options->resume, r->options->force, r->done, over))
+        return false;
     if (r->options->resume && !over) train_say_resumed(r);
     if (over)
         fprintf(stderr,

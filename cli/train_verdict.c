@@ -22,10 +22,10 @@ static bool examine(train_state *r, exam *found)
 static void log_examination(train_state *r, const exam *found, const verdict *v)
 {
     if (r->log.file)
-        log_line(&r->log, json_pack("{s:s,s:I,s:s,s:o,s:o,s:o}", "kind", "examination", "update",
-                                (json_int_t)r->done, "of", r->held ? "held_out" : "train_set", "verdict",
-                                verdict_json(v), "examination", exam_json(found), "mistakes",
-                                exam_mistakes_json(found)));
+        log_line(&r->log,
+                 json_pack("{s:s,s:I,s:s,s:o,s:o,s:o}", "kind", "examination", "update", (json_int_t)r->done,
+                           "of", r->held ? "held_out" : "train_set", "verdict", verdict_json(v),
+                           "examination", exam_json(found), "mistakes", exam_mistakes_json(found)));
 }
 
 bool train_verdict(train_state *r, const exphil_report *train, const exphil_report *held,

@@ -282,6 +282,8 @@ namespace Exphil
             public int deliver;
             public IntPtr conditions;
             public long condition_count;
+            public int adoptable;
+            public int reserved;
         }
         internal struct exphil_session_info
         {
@@ -299,6 +301,8 @@ namespace Exphil
             public long head_count;
             public long logit_count;
             public ulong state_bytes;
+            public ulong adoptions;
+            public ulong weights_hash;
         }
     }
 
@@ -407,6 +411,7 @@ namespace Exphil
         public long Streams, DeadlineNs;
         public bool Deterministic;
         public Deliver Deliver;
+        public int Adoptable;
 
         internal void Give(ref exphil_session_config raw, Pins pins)
         {
@@ -417,12 +422,13 @@ namespace Exphil
             if (DeadlineNs != 0) raw.deadline_ns = DeadlineNs;
             if (Deterministic) raw.deterministic = 1;
             if (Deliver != 0) raw.deliver = (int)Deliver;
+            if (Adoptable != 0) raw.adoptable = Adoptable;
         }
     }
 
     public sealed class SessionInfo
     {
-        public ulong Steps, Missed, StateBytes;
+        public ulong Steps, Missed, StateBytes, Adoptions, WeightsHash;
         public long LastNs, MaxNs, P50Ns, P99Ns;
 
         internal static unsafe SessionInfo Of(exphil_session_info raw)
@@ -436,6 +442,8 @@ namespace Exphil
                 P50Ns = raw.p50_ns,
                 P99Ns = raw.p99_ns,
                 StateBytes = raw.state_bytes,
+                Adoptions = raw.adoptions,
+                WeightsHash = raw.weights_hash,
             };
         }
     }

@@ -29,7 +29,7 @@ return {
             texts = "",
         },
         exphil_session_info = {
-            counts = "steps missed last_ns max_ns p50_ns p99_ns streams float_count id_count head_count logit_count state_bytes",
+            counts = "steps missed last_ns max_ns p50_ns p99_ns streams float_count id_count head_count logit_count state_bytes adoptions weights_hash",
             hashes = "",
             texts = "",
         },
@@ -172,7 +172,7 @@ exphil_status exphil_model_compare(const exphil_model *reference, const exphil_m
 typedef struct exphil_session exphil_session;
 typedef struct exphil_head_play { float temperature; int32_t deterministic; float press, release; } exphil_head_play;
 enum { EXPHIL_DELIVER_DUE = 0, EXPHIL_DELIVER_DECIDED = 1 };
-typedef struct exphil_session_config { size_t struct_size; const exphil_head_play *heads; const exphil_spec *spec; const int32_t *delay_frames; const int32_t *mode; uint64_t seed; int64_t streams; int64_t deadline_ns; int32_t deterministic; int32_t deliver; const int32_t *conditions; int64_t condition_count; } exphil_session_config;
+typedef struct exphil_session_config { size_t struct_size; const exphil_head_play *heads; const exphil_spec *spec; const int32_t *delay_frames; const int32_t *mode; uint64_t seed; int64_t streams; int64_t deadline_ns; int32_t deterministic; int32_t deliver; const int32_t *conditions; int64_t condition_count; int32_t adoptable; int32_t reserved; } exphil_session_config;
 exphil_status exphil_session_create(const exphil_model *model, const exphil_session_config *config, exphil_session **session, exphil_error *error);
 exphil_status exphil_session_clone(const exphil_session *session, exphil_session **clone, exphil_error *error);
 void exphil_session_destroy(exphil_session *session);
@@ -184,7 +184,7 @@ exphil_status exphil_session_override(exphil_session *session, int64_t stream, c
 size_t exphil_session_state_size(const exphil_session *session);
 exphil_status exphil_session_state_save(const exphil_session *session, int64_t stream, void *state, size_t size_bytes);
 exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes);
-typedef struct exphil_session_info { size_t struct_size; uint64_t steps; uint64_t missed; uint64_t latency[64]; int64_t last_ns, max_ns, p50_ns, p99_ns; int64_t streams; int64_t float_count, id_count, head_count, logit_count; uint64_t state_bytes; } exphil_session_info;
+typedef struct exphil_session_info { size_t struct_size; uint64_t steps; uint64_t missed; uint64_t latency[64]; int64_t last_ns, max_ns, p50_ns, p99_ns; int64_t streams; int64_t float_count, id_count, head_count, logit_count; uint64_t state_bytes; uint64_t adoptions; uint64_t weights_hash; } exphil_session_info;
 exphil_status exphil_session_query(const exphil_session *session, exphil_session_info *info, exphil_error *error);
 exphil_status exphil_session_error(const exphil_session *session, exphil_error *error);
 ]],

@@ -242,6 +242,7 @@ const struct field session_fields[] = {
     FIELD(exphil_session_config, F_I64, deadline_ns),
     FIELD(exphil_session_config, F_FLAG, deterministic),
     FIELD(exphil_session_config, F_I32, deliver),
+    FIELD(exphil_session_config, F_I32, adoptable),
     FIELDS_END
 };
 
@@ -258,6 +259,8 @@ const struct field session_info_fields[] = {
     FIELD(exphil_session_info, F_I64, head_count),
     FIELD(exphil_session_info, F_I64, logit_count),
     FIELD(exphil_session_info, F_I64, state_bytes),
+    FIELD(exphil_session_info, F_I64, adoptions),
+    FIELD(exphil_session_info, F_I64, weights_hash),
     FIELDS_END
 };
 

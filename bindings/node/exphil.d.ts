@@ -67,6 +67,7 @@ export interface SessionOptions {
   deadline_ns?: number;
   deterministic?: number | boolean;
   deliver?: number | 'due' | 'decided';
+  adoptable?: number;
 }
 
 export interface ReplayOptions {
@@ -151,7 +152,7 @@ export type ModelInfo = Info<
 >;
 export type SessionInfo = Info<
   'steps' | 'missed' | 'last_ns' | 'max_ns' | 'p50_ns' | 'p99_ns' | 'streams' | 'float_count' | 'id_count' | 'head_count'
-  | 'logit_count' | 'state_bytes'
+  | 'logit_count' | 'state_bytes' | 'adoptions' | 'weights_hash'
 >;
 export type DatasetInfo = Info<
   'frames' | 'episodes' | 'games' | 'float_count' | 'id_count' | 'head_count' | 'constant_floats',

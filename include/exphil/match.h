@@ -21,7 +21,7 @@ extern "C" {
 /* How a match is played. */
 typedef struct exphil_match_config {
     size_t struct_size;
-    int64_t games;       /* even: each start is played twice, with seats exchanged; 0 = 200, at most 1000000 */
+    int64_t games; /* even: each start is played twice, with seats exchanged; 0 = 200, at most 1000000 */
     int64_t most_frames; /* of a game, which the leader then wins; 0 = 20000 */
     /* Who has made so many points first has won the game; 0 = 11, negative: the world's end decides. Points of a seat are its
      * rewards above 0 */

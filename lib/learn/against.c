@@ -87,7 +87,8 @@ static int32_t step(void *user, int64_t first, int64_t count, const int32_t *act
     const int64_t F = g->of.spec->float_count, K = g->of.spec->id_count, A = g->of.spec->head_count;
     if (first != 0 || count != g->of.lanes) return 1;
     for (int64_t lane = 0; lane < count; lane++)
-        memcpy(g->actions + (lane * 2 + seat_of(g, lane)) * A, actions + lane * A, (size_t)A * sizeof *actions);
+        memcpy(g->actions + (lane * 2 + seat_of(g, lane)) * A, actions + lane * A,
+               (size_t)A * sizeof *actions);
     for (int64_t i = 0; i < g->count; i++)
         if (!decide(g, i)) return 2;
     int32_t code = g->of.step(g->of.user, 0, count, g->actions, g->floats, g->ids, g->reward, end);
@@ -117,7 +118,8 @@ static int32_t save(void *user, int64_t lane, void *state)
     to += g->session_bytes;
     memcpy(to, &g->sum[lane], sizeof(double));
     memcpy(to + sizeof(double), g->other_floats + lane * F, (size_t)F * sizeof(float));
-    memcpy(to + sizeof(double) + (size_t)F * sizeof(float), g->other_ids + lane * K, (size_t)K * sizeof(int32_t));
+    memcpy(to + sizeof(double) + (size_t)F * sizeof(float), g->other_ids + lane * K,
+           (size_t)K * sizeof(int32_t));
     return 0;
 }
 
@@ -136,7 +138,8 @@ static int32_t load(void *user, int64_t lane, const void *state)
     from += g->session_bytes;
     memcpy(&g->sum[lane], from, sizeof(double));
     memcpy(g->other_floats + lane * F, from + sizeof(double), (size_t)F * sizeof(float));
-    memcpy(g->other_ids + lane * K, from + sizeof(double) + (size_t)F * sizeof(float), (size_t)K * sizeof(int32_t));
+    memcpy(g->other_ids + lane * K, from + sizeof(double) + (size_t)F * sizeof(float),
+           (size_t)K * sizeof(int32_t));
     return 0;
 }
 
@@ -193,8 +196,8 @@ static exphil_status make(against *g, const exphil_model *const *opponents, uint
         size_t bytes = exphil_session_state_size(g->opponents[i].session);
         if (bytes > g->session_bytes) g->session_bytes = bytes;
     }
-    g->row_bytes = sizeof(double) + (size_t)spec->float_count * sizeof(float) +
-                   (size_t)spec->id_count * sizeof(int32_t);
+    g->row_bytes =
+        sizeof(double) + (size_t)spec->float_count * sizeof(float) + (size_t)spec->id_count * sizeof(int32_t);
     return EXPHIL_OK;
 }
 
@@ -206,8 +209,7 @@ static exphil_status check(exphil_context *context, const exphil_world *world,
         return xph_fail(error, EXPHIL_E_INVALID, "count is %lld, must be 1..%d and at most the %lld lanes",
                         (long long)count, OPPONENTS_MOST, (long long)world->lanes);
     for (int64_t i = 0; i < count; i++) {
-        if (!opponents[i])
-            return xph_fail(error, EXPHIL_E_INVALID, "opponents[%lld] is NULL", (long long)i);
+        if (!opponents[i]) return xph_fail(error, EXPHIL_E_INVALID, "opponents[%lld] is NULL", (long long)i);
         const xph_model_shape *shape = xph_model_shape_of(opponents[i]);
         if (xph_model_context(opponents[i]) != context)
             return xph_fail(error, EXPHIL_E_MISMATCH, "opponents[%lld] is of another context", (long long)i);
@@ -247,17 +249,18 @@ exphil_status exphil_world_against(exphil_context *context, const exphil_world *
         return status;
     }
     bool kept = known.state_bytes && known.save && known.load;
-    *result = (exphil_world){.struct_size = sizeof *result,
-                             .user = made,
-                             .spec = known.spec,
-                             .lanes = known.lanes,
-                             .seats = 1,
-                             .state_bytes = kept ? known.state_bytes + made->session_bytes + made->row_bytes : 0,
-                             .reset = reset,
-                             .step = step,
-                             .save = kept ? save : NULL,
-                             .load = kept ? load : NULL,
-                             .destroy = end};
+    *result =
+        (exphil_world){.struct_size = sizeof *result,
+                       .user = made,
+                       .spec = known.spec,
+                       .lanes = known.lanes,
+                       .seats = 1,
+                       .state_bytes = kept ? known.state_bytes + made->session_bytes + made->row_bytes : 0,
+                       .reset = reset,
+                       .step = step,
+                       .save = kept ? save : NULL,
+                       .load = kept ? load : NULL,
+                       .destroy = end};
     return EXPHIL_OK;
 }
 

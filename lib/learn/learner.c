@@ -568,7 +568,8 @@ exphil_status xph_learner_check_rollout(const exphil_learner *l, const exphil_ro
 {
     if (r->context != l->context)
         return xph_fail(error, EXPHIL_E_MISMATCH, "rollout and learner are of different contexts");
-    if (xph_model_config_hash(xph_play_weights_now(r->session)->model) != xph_model_config_hash(l->trainer->model))
+    if (xph_model_config_hash(xph_play_weights_now(r->session)->model) !=
+        xph_model_config_hash(l->trainer->model))
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "the rollout was played by a model of another configuration");
     return EXPHIL_OK;

@@ -1,9 +1,9 @@
 /* Matches: each start twice, with seats exchanged and the same chance, and an interval over starts. */
 #include "learn/learn.h"
 
-#include <exphil/match.h>
+#include "data/data.h"
 
-#include <stdlib.h>
+#include <exphil/match.h>
 
 enum { GAMES_USUAL = 200, GAMES_MOST = 1000000, FRAMES_USUAL = 20000, DRAWS = 10000, SIDES = 2 };
 #define POINTS_USUAL 11.0
@@ -22,7 +22,7 @@ typedef struct match {
     double *points;  /* [lanes, 2] by side */
     uint8_t *open;   /* [lanes] the game is not decided */
     double *value;   /* [starts] score of a's two games of a start */
-    double *drawn;   /* [DRAWS] */
+    uint64_t *drawn; /* [DRAWS] the bits of their scores, which are not negative: so they have their order */
     exphil_match_result result;
     unsigned char *memory;
     size_t memory_bytes;
@@ -99,7 +99,7 @@ static size_t cut_all(match *m, unsigned char *base)
     m->points = cut(base, &at, both, 1, sizeof(double));
     m->open = cut(base, &at, m->lanes, 1, 1);
     m->value = cut(base, &at, m->config.games / 2, 1, sizeof(double));
-    m->drawn = cut(base, &at, DRAWS, 1, sizeof(double));
+    m->drawn = cut(base, &at, DRAWS, 1, sizeof(uint64_t));
     return at;
 }
 
@@ -141,8 +141,8 @@ static exphil_status begin(match *m, int64_t lane, int64_t game, exphil_error *e
         m->rng[lane * SIDES + (int64_t)seat] =
             (xph_rng){.seed = m->config.seed, .stream = XPH_RNG_CHANCE | (2 * start + seat) << 8};
     int32_t code =
-        m->world->reset(m->world->user, lane, xph_rng_u64(&seeds), m->floats + lane * SIDES * spec->float_count,
-                        m->ids + lane * SIDES * spec->id_count);
+        m->world->reset(m->world->user, lane, xph_rng_u64(&seeds),
+                        m->floats + lane * SIDES * spec->float_count, m->ids + lane * SIDES * spec->id_count);
     return code ? xph_fail(error, EXPHIL_E_IO, "the world's reset failed with %d", (int)code) : EXPHIL_OK;
 }
 
@@ -205,11 +205,9 @@ static exphil_status settle(match *m, int64_t lane, int64_t game, int64_t frames
 static exphil_status play_frame(match *m, int64_t first, int64_t frames, exphil_error *error)
 {
     const exphil_world *world = m->world;
-    if (xph_cancelled(m->context))
-        return xph_fail(error, EXPHIL_E_CANCELLED, "match cancelled by the host");
+    if (xph_cancelled(m->context)) return xph_fail(error, EXPHIL_E_CANCELLED, "match cancelled by the host");
     for (int side = 0; side < SIDES; side++) XPH_TRY(decide(m, first, side, error));
-    int32_t code =
-        world->step(world->user, 0, m->lanes, m->actions, m->floats, m->ids, m->reward, m->end);
+    int32_t code = world->step(world->user, 0, m->lanes, m->actions, m->floats, m->ids, m->reward, m->end);
     if (code) return xph_fail(error, EXPHIL_E_IO, "the world's step failed with %d", (int)code);
     for (int64_t lane = 0; lane < m->lanes; lane++) XPH_TRY(settle(m, lane, first + lane, frames, error));
     return EXPHIL_OK;
@@ -231,12 +229,6 @@ static exphil_status play_batch(match *m, int64_t first, exphil_error *error)
 
 /* ---- the interval --------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void find_interval(match *m)
 {
     const int64_t starts = m->config.games / 2;
@@ -244,19 +236,19 @@ static void find_interval(match *m)
     for (int k = 0; k < DRAWS; k++) {
         double sum = 0.0;
         for (int64_t i = 0; i < starts; i++) sum += m->value[xph_rng_below(&rng, (uint64_t)starts)];
-        m->drawn[k] = sum / (double)starts;
+        sum /= (double)starts;
+        memcpy(&m->drawn[k], &sum, sizeof sum);
     }
-    qsort(m->drawn, DRAWS, sizeof *m->drawn, by_size);
-    m->result.low = m->drawn[DRAWS / 40];
-    m->result.high = m->drawn[DRAWS - 1 - DRAWS / 40];
+    xph_sort(m->drawn, DRAWS);
+    memcpy(&m->result.low, &m->drawn[DRAWS / 40], sizeof m->result.low);
+    memcpy(&m->result.high, &m->drawn[DRAWS - 1 - DRAWS / 40], sizeof m->result.high);
 }
 
 static exphil_status play(match *m, exphil_error *error)
 {
     for (int64_t first = 0; first < m->config.games; first += m->lanes) XPH_TRY(play_batch(m, first, error));
     m->result.games = m->config.games;
-    m->result.score =
-        ((double)m->result.won + 0.5 * (double)m->result.drawn) / (double)m->config.games;
+    m->result.score = ((double)m->result.won + 0.5 * (double)m->result.drawn) / (double)m->config.games;
     find_interval(m);
     return EXPHIL_OK;
 }

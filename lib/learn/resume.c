@@ -104,10 +104,11 @@ typedef struct walk {
 
 static void part(walk *w, void *mine, size_t bytes)
 {
-    unsigned char *there = w->at ? w->at + w->bytes : NULL;
+    unsigned char *there = w->at;
+    if (there && w->to == WRITE) memcpy(there, mine, bytes);
+    if (there && w->to == READ) memcpy(mine, there, bytes);
+    if (there) w->at += bytes;
     w->bytes += bytes;
-    if (w->to == WRITE) memcpy(there, mine, bytes);
-    if (w->to == READ) memcpy(mine, there, bytes);
 }
 
 typedef struct saved {
@@ -272,8 +273,7 @@ static exphil_status check(void *user, exphil_error *error)
 static exphil_status resume(saved *s, const char *path, exphil_error *error)
 {
     XPH_TRY(check_world(s->r, s->world, error));
-    if (s->r->decided)
-        return xph_fail(error, EXPHIL_E_STATE, "rollout: a chunk is under way");
+    if (s->r->decided) return xph_fail(error, EXPHIL_E_STATE, "rollout: a chunk is under way");
     XPH_TRY(xph_learner_shape(s->l, s->r, error));
     XPH_TRY(make(s, error));
     const xph_beside beside = {.data = s->block, .bytes = s->bytes, .check = check, .user = s};
@@ -293,7 +293,9 @@ static exphil_status enter(exphil_learner *learner, exphil_rollout *rollout, con
 {
     if (!learner || !rollout || !path)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL",
-                        !learner ? "learner" : !rollout ? "rollout" : "path");
+                        !learner   ? "learner"
+                        : !rollout ? "rollout"
+                                   : "path");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_context_check(learner->context, error));
     if (world) XPH_TRY(XPH_TAKE(exphil_world, known, world, error));

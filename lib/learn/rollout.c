@@ -107,8 +107,9 @@ static exphil_status check_model(const exphil_model *model, exphil_error *error)
 static exphil_status take_policy(exphil_rollout *r, exphil_error *error)
 {
     const exphil_session *session = r->session;
-    r->policy = (xph_policy){
-        .head = xph_model_heads(xph_play_weights_now(session)->model), .heads = r->shape->heads, .logits = r->shape->logits};
+    r->policy = (xph_policy){.head = xph_model_heads(xph_play_weights_now(session)->model),
+                             .heads = r->shape->heads,
+                             .logits = r->shape->logits};
     for (int64_t h = 0; h < r->shape->heads; h++) {
         if (session->how[h].deterministic)
             return refused("heads that take the likeliest value have no probabilities", error);
@@ -389,8 +390,7 @@ exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, ex
 
 /* ---- worlds ------------------------------------------------------------------------------------------------------------- */
 
-exphil_status xph_rollout_check_world(const exphil_rollout *r, const exphil_world *world,
-                                      exphil_error *error)
+exphil_status xph_rollout_check_world(const exphil_rollout *r, const exphil_world *world, exphil_error *error)
 {
     const char *missing = !world->spec ? "spec" : !world->reset ? "reset" : !world->step ? "step" : NULL;
     if (missing) return xph_fail(error, EXPHIL_E_INVALID, "world: %s is NULL", missing);

@@ -123,27 +123,6 @@ exphil_status xph_play_take_both(const exphil_session *from, exphil_session *to,
     return EXPHIL_OK;
 }
 
-/* ---- which weights play --------------------------------------------------------------------------------- */
-
-const xph_play_weights *xph_play_weights_now(const exphil_session *session)
-{
-    return &session->slot[session->now];
-}
-
-void xph_play_advance(exphil_session *session)
-{
-    if (session->now != session->newest && session->clock >= session->slot[session->newest].from)
-        session->now = session->newest;
-}
-
-void xph_play_go_back(exphil_session *session, uint64_t hash)
-{
-    const int32_t other = !session->newest;
-    bool older = session->slot[other].model && session->slot[other].hash == hash &&
-                 session->slot[session->newest].hash != hash;
-    session->now = older ? other : session->newest;
-}
-
 /* ---- adoption ------------------------------------------------------------------------------------------- */
 
 static exphil_status check(const exphil_session *session, const exphil_model *model, exphil_error *error)
@@ -197,9 +176,9 @@ exphil_status exphil_session_adopt(exphil_session *session, const exphil_model *
 {
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter_free(session));
-    exphil_status status = model && before ? adopt(session, model, before)
-                                           : xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL",
-                                                           model ? "before" : "model");
+    exphil_status status =
+        model && before ? adopt(session, model, before)
+                        : xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", model ? "before" : "model");
     xph_play_leave(session);
     return status;
 }

@@ -67,7 +67,7 @@ struct exphil_session {
     int64_t seen_slots;      /* past actions that it is shown; the other slots are neutral */
     int32_t delay, delay_id; /* of this session: frames, and what the model is told of it (0: nothing) */
     size_t state_bytes;      /* recurrent state of one stream; 0 in window mode */
-    uint64_t play_hash; /* of all settings that a saved state must share */
+    uint64_t play_hash;      /* of all settings that a saved state must share */
     /* host memory, one block */
     unsigned char *host; /* streams x host_bytes: xph_play_stream, history, window rows */
     size_t host_bytes, history_at, floats_at, ids_at, past_at, told_at, clock_at;

@@ -160,8 +160,8 @@ static exphil_status enqueue(const exphil_session *session, bool lagging)
     if (session->d_staged != session->staged)
         XPH_TRY(session->device->backend->upload(stream, session->d_staged, session->staged,
                                                  session->staged_bytes));
-    XPH_TRY(xph_net_sample(session->net, now->weights, now->packed, &io,
-                           session->how, session->drawing ? there(session, session->noise) : NULL,
+    XPH_TRY(xph_net_sample(session->net, now->weights, now->packed, &io, session->how,
+                           session->drawing ? there(session, session->noise) : NULL,
                            there(session, session->previous), session->d_actions));
     return fetch_outputs(session);
 }

@@ -91,3 +91,24 @@ exphil_status xph_play_reset(exphil_session *session, int64_t i)
     return session->device->backend->zero(xph_net_stream(session->net), xph_play_recurrent(session, i),
                                           session->state_bytes);
 }
+
+/* ---- which weights play --------------------------------------------------------------------------------- */
+
+const xph_play_weights *xph_play_weights_now(const exphil_session *session)
+{
+    return &session->slot[session->now];
+}
+
+void xph_play_advance(exphil_session *session)
+{
+    if (session->now != session->newest && session->clock >= session->slot[session->newest].from)
+        session->now = session->newest;
+}
+
+void xph_play_go_back(exphil_session *session, uint64_t hash)
+{
+    const int32_t other = !session->newest;
+    bool older = session->slot[other].model && session->slot[other].hash == hash &&
+                 session->slot[session->newest].hash != hash;
+    session->now = older ? other : session->newest;
+}

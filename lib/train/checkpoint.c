@@ -41,8 +41,8 @@ static void size_copies(xph_checkpoint *c)
 {
     c->kinds = c->trainer->optimizer->average ? 4 : 3;
     c->state_bytes = xph_checkpoint_state_bytes(c->trainer, c->batch);
-    c->count = xph_model_param_count(c->trainer->model) * c->kinds + (c->state_bytes ? 1 : 0) +
-               (c->beside ? 1 : 0);
+    c->count =
+        xph_model_param_count(c->trainer->model) * c->kinds + (c->state_bytes ? 1 : 0) + (c->beside ? 1 : 0);
     c->arrays_bytes = (size_t)c->count * sizeof *c->arrays;
     c->names_bytes = (size_t)c->count * sizeof *c->names;
 }
@@ -98,9 +98,9 @@ exphil_status xph_checkpoint_list(xph_checkpoint *c, exphil_error *error)
                             0};
         }
     if (c->beside)
-        c->arrays[c->count - 1] = (xph_array){XPH_CHECKPOINT_BESIDE, XPH_DTYPE_U8,    1,
-                                              {(int64_t)c->beside->bytes, 1, 1, 1},
-                                              c->beside->data,       c->beside->bytes, 0};
+        c->arrays[c->count - 1] =
+            (xph_array){XPH_CHECKPOINT_BESIDE, XPH_DTYPE_U8,     1, {(int64_t)c->beside->bytes, 1, 1, 1},
+                        c->beside->data,       c->beside->bytes, 0};
     if (c->state_bytes)
         c->arrays[at] = (xph_array){
             "state",  dtype,          2, {c->batch, xph_model_shape_of(trainer->model)->state, 1, 1},

@@ -41,10 +41,11 @@ static exphil_status match_arrays(const xph_checkpoint *c, const xph_tensors *fi
     if (c->beside && !beside)
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: it is not that of a learner");
     if (c->beside && (beside->dtype != XPH_DTYPE_U8 || beside->bytes != c->beside->bytes))
-        return xph_fail(error, EXPHIL_E_MISMATCH,
-                        "checkpoint: its learner has %zu bytes, this one %zu: streams, time, teacher or world "
-                        "differ",
-                        beside->bytes, c->beside->bytes);
+        return xph_fail(
+            error, EXPHIL_E_MISMATCH,
+            "checkpoint: its learner has %zu bytes, this one %zu: streams, time, teacher or world "
+            "differ",
+            beside->bytes, c->beside->bytes);
     if (file->count - (beside && !c->beside) != c->count) /* a trainer alone has no use for a learner's */
         return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint has %lld tensors, this run has %lld",
                         (long long)file->count, (long long)c->count);

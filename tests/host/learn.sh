@@ -22,7 +22,7 @@ set -- $small
 expect 0 "4096 frames" learn "$@" --blocks gru --hidden 16 --out small
 expect 2 "--teacher FILE with --to-teacher" learn "$@" --to-teacher 1 --out other
 expect 2 "no --blocks" learn "$@" --init small --blocks gru --out other
-expect 1 "small" learn "$@" --out small
+expect 1 "small is there already" learn "$@" --out small
 expect 0 "4096 frames" learn "$@" --init small --out tuned
 expect 0 "4096 frames" learn "$@" --init small --teacher small --to-teacher 0.1 --most-kl 0.01 --out near
 expect 1 "would write over" learn "$@" --init small --out small --force
@@ -40,6 +40,69 @@ expect 0 "usage: exphil learn" learn --help
 expect 0 "frames of pong" learn --world pong --frames 20000 --lanes 4 --quiet --out pong
 expect 0 "frames of pong-two" learn --world pong-two --frames 20000 --lanes 4 --quiet --out two-sides --force
 
+# the world has no such seat or player
+expect 1 "cartpole has one seat" learn --world cartpole --opponent self --out other
+expect 1 "pong-two has no player of its own" learn --world pong-two --opponent game --out other
+expect 1 "--opponent wants game" learn --world pong --opponent nobody --out other
+expect 1 "at least 4 --lanes" learn --world pong --opponent league --lanes 2 --out other
+
+# killed again and again it ends with the bits of a run that was not: weights, best weights, checkpoint, log
+straight() { # <name> <options>
+  new=$1; shift
+  expect 0 "frames of" learn "$@" --quiet --out "$new" --log "$new.log"
+}
+same_log() { # without what a clock says
+  sed 's/"frames_per_second":[^,]*,//' "$1" >one.lines
+  sed 's/"frames_per_second":[^,]*,//' "$2" >two.lines
+  cmp -s one.lines two.lines || complain "$1 and $2 differ"
+}
+broken() { # <name> <signal> <options>
+  again=$1 by=$2 kills=0; shift 2
+  while :; do
+    "$exphil" learn "$@" --quiet --out "$again" --log "$again.log" --resume --save-minutes 0.0001 >out 2>err &
+    run=$!
+    lines=$(wc -l <"$again.log" 2>/dev/null || echo 0)
+    while kill -0 $run 2>/dev/null && [ "$(wc -l <"$again.log" 2>/dev/null || echo 0)" -lt $((lines + 9)) ]; do sleep 0.02; done
+    [ $kills -lt 4 ] && kill -"$by" $run 2>/dev/null
+    wait $run
+    status=$?
+    kills=$((kills + 1))
+    [ $status -eq 0 ] && break
+    [ $status -gt 128 ] || { complain "after $kills signals status $status: $(cat err)"; break; }
+  done
+  [ $kills -gt 1 ] || complain "$again was never stopped"
+}
+league="--world pong --opponent league --frames 60000 --lanes 8 --time 32 --scores 4 --seed 2"
+blind="--world cartpole-blind --blocks gru --hidden 16 --frames 40000 --time 16 --delay 4 --repeat 2 --teacher kept --to-teacher 0.1"
+expect 0 "frames" learn --world cartpole-blind --blocks gru --hidden 16 --frames 4000 --delay 4 --repeat 2 --quiet --out kept
+# shellcheck disable=SC2086
+for of in "league KILL $league" "blind TERM $blind"; do
+  set -- $of
+  name=$1 signal=$2; shift 2
+  straight $name "$@"
+  broken $name.again $signal "$@"
+  for end in "" .best .optimizer; do cmp -s $name$end $name.again$end || complain "$name$end and $name.again$end differ"; done
+  same_log $name.log $name.again.log
+done
+
+# longer, or only scored again
+# shellcheck disable=SC2086
+set -- $league
+expect 0 "60160 frames of pong" learn "$@" --quiet --resume --out league --log league.log
+same_log league.log league.again.log
+expect 1 "learner.clip" learn "$@" --ratio-clip 0.3 --quiet --resume --out league
+expect 1 "this run has" learn --world cartpole --frames 60000 --quiet --resume --out league
+expect 0 "plotted.svg" plot league.log --field episode_return --out plotted.svg
+expect 1 "is there already" learn "$@" --quiet --out league
+
+# who is better, with seats exchanged
+expect 0 "score against" match --world pong league two-sides league.best --games 20 --quiet
+expect 0 '"score":0.5' match --world pong league league --games 20 --json
+expect 2 "an even number" match --world pong league pong --games 3
+expect 1 "two seats" match --world cartpole league pong
+expect 2 "2 to 16 weights" match --world pong league
+expect 1 "made for cartpole-blind" match --world pong league kept
+
 # ended early: the weights are there, and go on
 "$exphil" learn --world cartpole --frames 100000000 --out long >out 2>err &
 run=$!
@@ -48,6 +111,7 @@ kill -TERM $run
 wait $run
 [ $? -eq 143 ] || complain "SIGTERM ends with another status"
 grep -q "stopped by SIGTERM" err || complain "nothing is said of SIGTERM"
+grep -q "with --resume goes on" err || complain "nothing is said of --resume"
 expect 0 "2048 frames" learn --world cartpole --frames 2000 --init long --quiet --out after
 
 echo "$checks checks"

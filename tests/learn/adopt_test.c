@@ -115,7 +115,7 @@ static void the_state_is_kept(void **unused)
 typedef struct rollback_run {
     const bench *b;
     exphil_session *session;
-    unsigned char *kept;         /* [FRAMES, STREAMS, bytes] before each frame */
+    unsigned char *kept; /* [FRAMES, STREAMS, bytes] before each frame */
     size_t bytes;
     int32_t actions[FRAMES][ACTIONS];
     float values[FRAMES][STREAMS];
@@ -216,7 +216,8 @@ static void nothing_is_allocated_or_locked(void **unused)
 {
     bench *b = bench_make("mamba gru", EXPHIL_MODE_CARRY);
     rollback_run *r = run_make(b);
-    long long before[] = {atomic_load(&b->memory.calls), atomic_load(&trap_locks), atomic_load(&trap_mallocs)};
+    long long before[] = {atomic_load(&b->memory.calls), atomic_load(&trap_locks),
+                          atomic_load(&trap_mallocs)};
     bool fine = rollbacks(r, ROLLBACKS);
     long long after[] = {atomic_load(&b->memory.calls), atomic_load(&trap_locks), atomic_load(&trap_mallocs)};
     assert_true(fine);

@@ -139,7 +139,8 @@ static void what_cannot_be_is_refused(void **unused)
     assert_int_equal(exphil_learner_save(NULL, r.rollout, &world, place, &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_learner_save(r.learner, r.rollout, &world, "", &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_learner_resume(r.learner, NULL, &world, place, &error), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &world, "/nowhere/at-all", &error), EXPHIL_E_IO);
+    assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &world, "/nowhere/at-all", &error),
+                     EXPHIL_E_IO);
     exphil_world mute = noise_world(&n, p.lanes);
     assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &mute, place, &error), EXPHIL_E_UNSUPPORTED);
     /* the world is not to be had back: the rollout refuses until it is */
@@ -232,10 +233,8 @@ int main(void)
 {
     snprintf(place, sizeof place, "learner_resume_test.%d", (int)getpid());
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_goes_on_to_the_last_bit),
-        cmocka_unit_test(another_run_is_refused),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(a_trainers_checkpoint_is_no_learners),
+        cmocka_unit_test(it_goes_on_to_the_last_bit), cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(what_cannot_be_is_refused),  cmocka_unit_test(a_trainers_checkpoint_is_no_learners),
         cmocka_unit_test(damage_is_refused),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);

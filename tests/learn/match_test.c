@@ -106,7 +106,7 @@ static exphil_model *policy(exphil_context *context, int32_t class, float by)
     config.no_previous_action = 1;
     config.neutral_start = 1;
     config.value = EXPHIL_VALUE_SHARED;
-    config.seed = (uint64_t)class;
+    config.seed = (uint64_t) class;
     if (exphil_model_create(context, &config, &model, &error) < 0) fail_msg("%s", error.message);
     bias[class] = by;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
@@ -115,7 +115,8 @@ static exphil_model *policy(exphil_context *context, int32_t class, float by)
         exphil_tensor_info tensor = EXPHIL_TENSOR_INFO_INIT;
         assert_ok(exphil_model_tensor_info(model, i, &tensor, NULL));
         if (tensor.size_bytes != sizeof bias || found++) continue;
-        if (exphil_model_tensor_set(model, tensor.name, bias, sizeof bias, &error) < 0) fail_msg("%s", error.message);
+        if (exphil_model_tensor_set(model, tensor.name, bias, sizeof bias, &error) < 0)
+            fail_msg("%s", error.message);
     }
     return model;
 }
@@ -288,7 +289,8 @@ static void a_game_with_an_opponent_can_be_saved(void **unused)
     }
     for (int t = 0; t < 12; t++) {
         for (int i = 0; i < 2; i++)
-            assert_int_equal(against[i].step(against[i].user, 0, 4, actions, floats[i], ids, reward[i], end), 0);
+            assert_int_equal(against[i].step(against[i].user, 0, 4, actions, floats[i], ids, reward[i], end),
+                             0);
         assert_memory_equal(floats[0], floats[1], sizeof floats[0]);
         assert_memory_equal(reward[0], reward[1], sizeof reward[0]);
     }

@@ -342,6 +342,7 @@ static const field session_config_fields[] = {
     FIELD(exphil_session_config, deadline_ns, T_I64, 1, NULL, NULL),
     FIELD(exphil_session_config, deterministic, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_session_config, deliver, T_ENUM, 1, deliver_names, NULL),
+    FIELD(exphil_session_config, adoptable, T_I32, 1, NULL, NULL),
 };
 RECORD(session_config, "session", exphil_session_config, NULL);
 
@@ -359,6 +360,8 @@ static const field session_info_fields[] = {
     FIELD(exphil_session_info, head_count, T_I64, 1, NULL, NULL),
     FIELD(exphil_session_info, logit_count, T_I64, 1, NULL, NULL),
     FIELD(exphil_session_info, state_bytes, T_U64, 1, NULL, NULL),
+    FIELD(exphil_session_info, adoptions, T_U64, 1, NULL, NULL),
+    FIELD(exphil_session_info, weights_hash, T_U64, 1, NULL, NULL),
 };
 RECORD(session_info, "session", exphil_session_info, NULL);
 

@@ -275,6 +275,8 @@ class SessionInfo:
     head_count: int
     logit_count: int
     state_bytes: int
+    adoptions: int
+    weights_hash: int
 
     def histogram(self) -> Tuple[Tuple[float, int], ...]:
         """(lower edge in nanoseconds, steps) of every bucket that holds a step."""

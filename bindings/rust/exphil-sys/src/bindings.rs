@@ -1519,6 +1519,8 @@ pub struct exphil_session_config {
     pub deliver: i32,
     pub conditions: *const i32,
     pub condition_count: i64,
+    pub adoptable: i32,
+    pub reserved: i32,
 }
 impl Default for exphil_session_config {
     fn default() -> Self {
@@ -1613,6 +1615,8 @@ pub struct exphil_session_info {
     pub head_count: i64,
     pub logit_count: i64,
     pub state_bytes: u64,
+    pub adoptions: u64,
+    pub weights_hash: u64,
 }
 impl Default for exphil_session_info {
     fn default() -> Self {

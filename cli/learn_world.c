@@ -1,0 +1,168 @@
+/* The world of a run: the library's game of that name, whoever plays the other seat, and actions that are held. */
+#include "learn_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+/* two: its name with two seats; NULL: there is one. */
+static const struct {
+    const char *name, *alone, *two;
+} names[] = {{"cartpole", "cartpole", NULL},
+             {"cartpole-blind", "cartpole-blind", NULL},
+             {"pong", "pong", "pong-two"},
+             {"pong-two", NULL, "pong-two"}};
+enum { NAMES = sizeof names / sizeof names[0] };
+
+static int find(const char *name)
+{
+    int i = 0;
+    while (i < NAMES && strcmp(names[i].name, name) != 0) i++;
+    return i;
+}
+
+static bool is_game(const learn_options *o)
+{
+    int i = find(o->world);
+    return o->opponent ? strcmp(o->opponent, "game") == 0 : i == NAMES || names[i].alone;
+}
+
+bool learn_world_of_two(const learn_options *o)
+{
+    return !is_game(o);
+}
+
+const char *learn_world_two(const char *name)
+{
+    int i = find(name);
+    return i == NAMES ? NULL : names[i].two;
+}
+
+bool learn_world_known(const learn_options *o)
+{
+    static const char *const opponents[] = {"game", "self", "frozen", "league"};
+    int i = find(o->world), k = 0;
+    while (o->opponent && k < 4 && strcmp(o->opponent, opponents[k]) != 0) k++;
+    if (i == NAMES)
+        fprintf(stderr, "exphil: there is no world %s: cartpole, cartpole-blind, pong or pong-two\n",
+                o->world);
+    else if (k == 4)
+        fprintf(stderr, "exphil: --opponent wants game, self, frozen or league, not %s\n", o->opponent);
+    else if (is_game(o) ? !names[i].alone : !names[i].two)
+        fprintf(stderr, "exphil: --opponent %s: %s has %s\n", o->opponent, o->world,
+                is_game(o) ? "no player of its own" : "one seat");
+    else if (o->opponent && strcmp(o->opponent, "league") == 0 && o->lanes < LEAGUE_SLOTS)
+        fprintf(stderr, "exphil: --opponent league wants at least %d --lanes\n", LEAGUE_SLOTS);
+    else
+        return true;
+    return false;
+}
+
+/* ---- actions that are held ------------------------------------------------------------------------------ */
+
+/* A frame of this world is several of the one behind it, with the same actions, until an episode ends. */
+typedef struct repeat {
+    exphil_world of;
+    int64_t times;
+} repeat;
+
+static int32_t repeat_reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
+{
+    const repeat *r = user;
+    return r->of.reset(r->of.user, lane, seed, floats, ids);
+}
+
+static int32_t repeat_step(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
+                           int32_t *ids, float *reward, uint8_t *end)
+{
+    const repeat *r = user;
+    const exphil_spec *spec = r->of.spec;
+    const int64_t seats = r->of.seats;
+    float once[8];
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t s = 0; s < seats; s++) reward[i * seats + s] = 0.0f;
+        end[i] = EXPHIL_GOES_ON;
+        for (int64_t t = 0; t < r->times && end[i] == EXPHIL_GOES_ON; t++) {
+            int32_t code = r->of.step(r->of.user, first + i, 1, actions + i * seats * spec->head_count,
+                                      floats + i * seats * spec->float_count,
+                                      ids + i * seats * spec->id_count, once, end + i);
+            if (code) return code;
+            for (int64_t s = 0; s < seats; s++) reward[i * seats + s] += once[s];
+        }
+    }
+    return 0;
+}
+
+static int32_t repeat_save(void *user, int64_t lane, void *state)
+{
+    const repeat *r = user;
+    return r->of.save(r->of.user, lane, state);
+}
+
+static int32_t repeat_load(void *user, int64_t lane, const void *state)
+{
+    const repeat *r = user;
+    return r->of.load(r->of.user, lane, state);
+}
+
+/* of must live as long. */
+static bool hold(const exphil_world *of, int64_t times, exphil_world *world)
+{
+    repeat *made = malloc(sizeof *made);
+    if (!made) fprintf(stderr, "exphil: no memory\n");
+    if (!made) return false;
+    *made = (repeat){*of, times};
+    *world = *of;
+    world->user = made;
+    world->reset = repeat_reset;
+    world->step = repeat_step;
+    world->save = of->save ? repeat_save : NULL;
+    world->load = of->load ? repeat_load : NULL;
+    world->destroy = free;
+    return true;
+}
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+/* held: with a place for the world whose actions are held, if any are. */
+static bool make(const learn_run *r, int64_t lanes, bool two, exphil_world *base, exphil_world *held)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    int i = find(r->o->world);
+    const char *name = two ? names[i].two : names[i].alone;
+    if (exphil_world_create(r->context, name, lanes, base, &error) < 0)
+        return complain("--world", &error) == 0;
+    return r->o->repeat == 1 || hold(base, r->o->repeat, held);
+}
+
+bool learn_world_fresh(const learn_run *r, int64_t lanes, exphil_world *base, exphil_world *world)
+{
+    return make(r, lanes, learn_world_of_two(r->o), base, world);
+}
+
+/* Of opponents, actions are held where the world is, behind both. */
+bool learn_world_make(learn_run *r)
+{
+    const learn_options *o = r->o;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    bool two = learn_world_of_two(o), others = two && o->opponent && strcmp(o->opponent, "self") != 0;
+    if (!make(r, o->lanes, two, &r->base, &r->repeated)) return false;
+    r->world = r->repeated.step ? &r->repeated : &r->base;
+    if (!others) return true;
+    const exphil_model *slots[LEAGUE_SLOTS];
+    for (int i = 0; i < LEAGUE_SLOTS; i++) slots[i] = r->start;
+    int64_t count = strcmp(o->opponent, "league") == 0 ? LEAGUE_SLOTS : 1;
+    if (exphil_world_against(r->context, r->world, slots, count, (uint64_t)o->seed, &r->against, &error) < 0)
+        return complain("--opponent", &error) == 0;
+    r->world = &r->against;
+    return true;
+}
+
+void learn_world_free(learn_run *r)
+{
+    exphil_world_destroy(&r->against);
+    exphil_world_destroy(&r->repeated);
+    exphil_world_destroy(&r->base);
+}
