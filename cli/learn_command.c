@@ -76,6 +76,8 @@ static const option_entry entries[] = {
      "how far the probability of an action may move in a chunk, as a share (default 0.2)"},
     {"entropy", OPTION_NUMBER, &asked.entropy, "X", "weight of the entropy (default 0; pong 0.003)"},
     {"reward-scale", OPTION_NUMBER, &asked.reward_scale, "X", "factor of rewards (default 0.1; pong 1)"},
+    {"shuffled-rewards", OPTION_FLAG, &asked.control, NULL,
+     "a control: lanes get each other's rewards, so that what is learnt is no skill (default: their own)"},
     {"teacher", OPTION_TEXT, &asked.teacher, "FILE", "a policy that it stays near (default: none)"},
     {"to-teacher", OPTION_NUMBER, &asked.to_teacher, "X",
      "weight of the divergence from the teacher (default 0)"},

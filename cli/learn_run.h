@@ -18,7 +18,7 @@ typedef struct learn_options {
     machine_options machine;
     int64_t frames, seed, lanes, time, hidden, delay, epochs, batches, repeat, log_every, scores, value_only;
     double rate, half_life, entropy, ratio_clip, to_teacher, most_kl, reward_scale, save_minutes;
-    bool json, quiet, force, resume, no_previous;
+    bool json, quiet, force, resume, no_previous, control;
     json_t *given; /* for the notes */
 } learn_options;
 
@@ -39,8 +39,8 @@ typedef struct league {
 typedef struct learn_run {
     const learn_options *o;
     exphil_context *context;
-    exphil_world base, against,
-        repeated;              /* as the name says; with opponents; with held actions. all zero: none */
+    /* as the name says; with held actions; with opponents; with rewards of others. all zero: none */
+    exphil_world base, repeated, against, control;
     const exphil_world *world; /* the one that is played */
     exphil_model *model, *start, *teacher;
     exphil_optimizer *optimizer;

@@ -62,10 +62,12 @@ bool learn_world_known(const learn_options *o)
 
 /* ---- actions that are held ------------------------------------------------------------------------------ */
 
-/* A frame of this world is several of the one behind it, with the same actions, until an episode ends. */
+/* A frame of this world is several of the one behind it, with the same actions, until an episode ends. As a control the lanes
+ * get each other's rewards, which come as often and answer nothing. */
 typedef struct repeat {
     exphil_world of;
     int64_t times;
+    bool control;
 } repeat;
 
 static int32_t repeat_reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
@@ -81,7 +83,9 @@ static int32_t repeat_step(void *user, int64_t first, int64_t count, const int32
     const exphil_spec *spec = r->of.spec;
     const int64_t seats = r->of.seats;
     float once[8];
-    for (int64_t i = 0; i < count; i++) {
+    int32_t whole = r->times == 1 ? r->of.step(r->of.user, first, count, actions, floats, ids, reward, end) : 0;
+    if (whole) return whole;
+    for (int64_t i = 0; r->times > 1 && i < count; i++) {
         for (int64_t s = 0; s < seats; s++) reward[i * seats + s] = 0.0f;
         end[i] = EXPHIL_GOES_ON;
         for (int64_t t = 0; t < r->times && end[i] == EXPHIL_GOES_ON; t++) {
@@ -91,6 +95,11 @@ static int32_t repeat_step(void *user, int64_t first, int64_t count, const int32
             if (code) return code;
             for (int64_t s = 0; s < seats; s++) reward[i * seats + s] += once[s];
         }
+    }
+    for (int64_t s = 0; r->control && s < seats; s++) {
+        float first_lane = reward[s];
+        for (int64_t i = 0; i + 1 < count; i++) reward[i * seats + s] = reward[(i + 1) * seats + s];
+        reward[(count - 1) * seats + s] = first_lane;
     }
     return 0;
 }
@@ -108,12 +117,12 @@ static int32_t repeat_load(void *user, int64_t lane, const void *state)
 }
 
 /* of must live as long. */
-static bool hold(const exphil_world *of, int64_t times, exphil_world *world)
+static bool hold(const exphil_world *of, int64_t times, bool control, exphil_world *world)
 {
     repeat *made = malloc(sizeof *made);
     if (!made) fprintf(stderr, "exphil: no memory\n");
     if (!made) return false;
-    *made = (repeat){*of, times};
+    *made = (repeat){*of, times, control};
     *world = *of;
     world->user = made;
     world->reset = repeat_reset;
@@ -134,7 +143,7 @@ static bool make(const learn_run *r, int64_t lanes, bool two, exphil_world *base
     const char *name = two ? names[i].two : names[i].alone;
     if (exphil_world_create(r->context, name, lanes, base, &error) < 0)
         return complain("--world", &error) == 0;
-    return r->o->repeat == 1 || hold(base, r->o->repeat, held);
+    return r->o->repeat == 1 || hold(base, r->o->repeat, false, held);
 }
 
 bool learn_world_fresh(const learn_run *r, int64_t lanes, exphil_world *base, exphil_world *world)
@@ -143,7 +152,7 @@ bool learn_world_fresh(const learn_run *r, int64_t lanes, exphil_world *base, ex
 }
 
 /* Of opponents, actions are held where the world is, behind both. */
-bool learn_world_make(learn_run *r)
+static bool make_world(learn_run *r)
 {
     const learn_options *o = r->o;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -160,8 +169,23 @@ bool learn_world_make(learn_run *r)
     return true;
 }
 
+/* Behind all else, so that opponents are told who won. */
+static bool take_control(learn_run *r)
+{
+    if (!r->o->control) return true;
+    if (!hold(r->world, 1, true, &r->control)) return false;
+    r->world = &r->control;
+    return true;
+}
+
+bool learn_world_make(learn_run *r)
+{
+    return make_world(r) && take_control(r);
+}
+
 void learn_world_free(learn_run *r)
 {
+    exphil_world_destroy(&r->control);
     exphil_world_destroy(&r->against);
     exphil_world_destroy(&r->repeated);
     exphil_world_destroy(&r->base);

@@ -142,7 +142,9 @@ static bool choose_mirror(train_state *r)
     r->mirror = sampling.mirror = asked ? r->options->mirror : MIRROR;
     if (exphil_dataset_create(r->context, &config, &empty, &error) < 0)
         return complain("dataset", &error) == 0;
-    bool refused = exphil_prefetcher_create(empty, &sampling, &none, &error) == EXPHIL_E_UNSUPPORTED;
+    /* an empty dataset is refused in any case */
+    bool refused =
+        exphil_prefetcher_create(empty, &sampling, &none, &error) < 0 && strstr(error.message, "mirror") != NULL;
     exphil_prefetcher_destroy(none);
     exphil_dataset_destroy(empty);
     if (refused && !asked) r->mirror = 0.0;

@@ -5,7 +5,7 @@
  * The rules of exphil.h hold. Letters as there; S is the recurrent state of one stream, in reals: floats, or doubles in a
  * model of EXPHIL_TYPE_F64.
  *
- *   1 value          what a policy expects
+ *   1 value          what a policy expects, and what a frame of Melee is worth
  *   2 new weights    for a session that goes on playing
  *   3 own losses     forward, then any loss of the host's, then backward
  *   4 worlds         games that can be stepped
@@ -41,6 +41,37 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_session_value(const exphil_sess
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_with_value(const exphil_model *model, int32_t value,
                                                                   uint64_t seed, exphil_model **with,
                                                                   exphil_error *error);
+
+/* What a frame of Melee is worth to a player, by what the player and the opponent went through in it:
+ *   reward = q(own) - q(opponent)
+ *   q = - stock D - damage max(0, percent taken) - follower * (the same two of Nana) - ledge L
+ *       - stalling S / 60 + approach * way
+ * D: 1 in the first frame of a death (action states 0 to 10). L: 1 in the frame in which the ledge is caught (state 252)
+ * while the opponent stands nearer to the middle and can be hit. S: 1 where
+ * hypot(max(|x| - edge, 0), max(-y, y - 60, 0)) exceeds stalling_distance. way: units of the frame's own way towards where the
+ * opponent was; 0 while somebody dies or returns (states up to 13). Terms and numbers: slippi-ai, reward.py. */
+typedef struct exphil_melee_reward_config {
+    size_t struct_size;
+    double stock;             /* 0 = 1; negative: none */
+    double damage;            /* of a percent; 0 = 0.01; negative: none */
+    double follower;          /* 0 = 0.5; negative: none */
+    double ledge;             /* 0: none */
+    double stalling;          /* of a second; 0: none */
+    double stalling_distance; /* 0 = 20 */
+    double approach;          /* of a unit; 0: none */
+} exphil_melee_reward_config;
+/* clang-format off */
+#define EXPHIL_MELEE_REWARD_CONFIG_INIT { sizeof(exphil_melee_reward_config), 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* From any thread. before, now: two frames as one player sees them (exphil_session_step, exphil_slp_melee_frame); 0 where
+ * they do not follow each other. config may be NULL. Seen by the other player the reward is the same with its sign
+ * changed, exactly. EXPHIL_E_INVALID: the frames are of different games or players. EXPHIL_E_NUMERIC: what it is made of is
+ * not finite. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_reward(const exphil_melee_reward_config *config,
+                                                              const exphil_melee_frame *before,
+                                                              const exphil_melee_frame *now, float *reward,
+                                                              exphil_error *error);
 
 /* ---- 2 new weights ------------------------------------------------------------------------------------ */
 
