@@ -83,7 +83,8 @@ static int32_t repeat_step(void *user, int64_t first, int64_t count, const int32
     const exphil_spec *spec = r->of.spec;
     const int64_t seats = r->of.seats;
     float once[8];
-    int32_t whole = r->times == 1 ? r->of.step(r->of.user, first, count, actions, floats, ids, reward, end) : 0;
+    int32_t whole =
+        r->times == 1 ? r->of.step(r->of.user, first, count, actions, floats, ids, reward, end) : 0;
     if (whole) return whole;
     for (int64_t i = 0; r->times > 1 && i < count; i++) {
         for (int64_t s = 0; s < seats; s++) reward[i * seats + s] = 0.0f;

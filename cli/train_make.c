@@ -143,8 +143,8 @@ static bool choose_mirror(train_state *r)
     if (exphil_dataset_create(r->context, &config, &empty, &error) < 0)
         return complain("dataset", &error) == 0;
     /* an empty dataset is refused in any case */
-    bool refused =
-        exphil_prefetcher_create(empty, &sampling, &none, &error) < 0 && strstr(error.message, "mirror") != NULL;
+    bool refused = exphil_prefetcher_create(empty, &sampling, &none, &error) < 0 &&
+                   strstr(error.message, "mirror") != NULL;
     exphil_prefetcher_destroy(none);
     exphil_dataset_destroy(empty);
     if (refused && !asked) r->mirror = 0.0;

@@ -3,7 +3,7 @@
 imitates it (the clone), then learns against the clone by PPO near the clone, and plays it on starts that neither has seen. The
 control learns from rewards that are shuffled among lanes.
 
-  bench/learn/better.py [--exphil EXPHIL] [--record PONG_RECORD] [--frames 1500000] [--seeds 3]
+  bench/learn/better.py [--exphil EXPHIL] [--record PONG_RECORD] [--frames 3000000] [--seeds 3]
 
 Ends with status 1 where a bar is missed: against the clone at least 0.85 of 200 games with mirrored seats, the interval by start
 from 0.75 on, drawn and likeliest; the clone against itself 0.5 +- 0.1; the control at least 0.2 below.
@@ -31,8 +31,8 @@ def match(exphil, a, b, *how):
 
 def say(who, m):
     thousand = m["frames"] / 1000
-    print(f"  {who:34} {m['score']:.3f} ({m['low']:.3f} to {m['high']:.3f}), points in 1,000 frames {m['points'] / thousand:.2f} to "
-          f"{m['points_against'] / thousand:.2f}", flush=True)  # fmt: skip
+    print(f"  {who:34} {m['score']:.3f} ({m['low']:.3f} to {m['high']:.3f}), points in 1,000 frames {m['points'] / thousand:.2f} "
+          f"to {m['points_against'] / thousand:.2f}", flush=True)  # fmt: skip
 
 
 def seed_of(asked, folder, seed):
@@ -60,7 +60,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--exphil", default="build/release/bin/exphil", help="the program (default: %(default)s)")
     parser.add_argument("--record", default="build/release/bin/pong_record", help="what records (default: %(default)s)")
-    parser.add_argument("--frames", type=int, default=1500000, help="to learn from (default: %(default)s)")
+    parser.add_argument("--frames", type=int, default=3000000, help="to learn from (default: %(default)s)")
     parser.add_argument("--to-teacher", type=float, default=0.01, help="weight of the KL to the clone (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="(default: %(default)s)")
     asked = parser.parse_args()

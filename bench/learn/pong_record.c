@@ -60,8 +60,8 @@ static void keep(lane *l, const float *row, int32_t action)
 static void flush(exphil_dataset *dataset, lane *l, int64_t index)
 {
     if (l->frames)
-        must(exphil_dataset_add_rows(dataset, (uint64_t)(index * 100000 + l->episode + 1), l->frames, l->floats, NULL,
-                                     l->actions, &error));
+        must(exphil_dataset_add_rows(dataset, (uint64_t)(index * 100000 + l->episode + 1), l->frames,
+                                     l->floats, NULL, l->actions, &error));
     l->frames = 0;
     l->episode++;
 }
@@ -83,7 +83,8 @@ int main(int argc, char **argv)
     must(exphil_world_create(context, "pong", LANES, &world, &error));
     config.spec = world.spec;
     must(exphil_dataset_create(context, &config, &dataset, &error));
-    for (int64_t i = 0; i < LANES; i++) world.reset(world.user, i, seed + (uint64_t)i, floats + i * FLOATS, ids);
+    for (int64_t i = 0; i < LANES; i++)
+        world.reset(world.user, i, seed + (uint64_t)i, floats + i * FLOATS, ids);
     for (int64_t t = 0; t < frames; t += LANES) {
         for (int64_t i = 0; i < LANES; i++) {
             actions[i] = taught(floats + i * FLOATS);

@@ -1000,9 +1000,12 @@ typedef struct exphil_batch {
     /* [B*T] the frame of the dataset (exphil_dataset_frame), as it was when the prefetcher was made, that each row shows;
      * -1: padding. NULL: not known, in a batch of the host's own */
     const int64_t *rows;
+    /* [B*T] discounted rewards from the frame on in which the row's action acts (exphil_dataset_rewards_set, learn.h), NaN where
+     * they are not known. NULL: no rewards were given */
+    const float *returns;
 } exphil_batch;
 /* clang-format off */
-#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_BATCH_INIT { sizeof(exphil_batch), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* A background thread fills batches ahead of time, in order; none is dropped. sampling may be NULL (all

@@ -73,6 +73,63 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_reward(const exphil_melee
                                                               const exphil_melee_frame *now, float *reward,
                                                               exphil_error *error);
 
+/* What came of each frame for one player of one game (exphil_episode_info has game and port): rewards [count] of the game's
+ * frames first_frame, first_frame + 1, ..., frames being counted as in exphil_dataset_weight, of rows of
+ * exphil_dataset_add_rows from 0. A reward answers the action that acts in its frame. over: 1: nothing came after the last of
+ * them; 0: the game was cut off, and frames whose return would lack more than a 64th of its weight are not known. From them the
+ * library makes the returns of the whole game, G_f = r_f + 0.5^(1/half_life_frames) G_{f+1}, one float a frame, before
+ * anything is cut into episodes and chunks; batches of prefetchers that are made afterwards have them in
+ * exphil_batch.returns. A later call of the same game and port replaces them. Splits have what the dataset had; corpus files
+ * do not have it. EXPHIL_E_INVALID, EXPHIL_E_NUMERIC: name the argument; nothing has changed. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_rewards_set(exphil_dataset *dataset, uint64_t game,
+                                                                     int32_t port, int32_t first_frame,
+                                                                     const float *rewards, int64_t count,
+                                                                     int32_t over, double half_life_frames,
+                                                                     exphil_error *error);
+
+/* Outcome-weighted imitation. The loss of a batch, by rows that count (mask > 0):
+ *   imitation * mean of w nll + value * mean of (V - G)^2,    w = min(exp((G - V) / beta), cap), scaled to mean 1
+ * (advantage-weighted regression: Peng et al. 2019). Rows whose return is not known have w = 1 and no value. Means are weighted
+ * by mask; nll is plain, without smoothing and focal. */
+typedef struct exphil_outcome_config {
+    size_t struct_size;
+    double imitation; /* 0 = 1; negative: only the value is learnt */
+    double value;     /* 0 = 0.5 */
+    double beta;      /* in units of the rewards; 0: all rows weigh the same */
+    double cap;       /* 0 = 5 */
+    int64_t warm_up;  /* updates of the trainer in which w is 1, while the value is learnt; 0: none */
+    uint64_t seed;    /* of the shuffle */
+    int32_t shuffle;  /* 1: a control: the weights of a batch go to rows at random */
+    int32_t reserved; /* must be 0 */
+} exphil_outcome_config;
+/* clang-format off */
+#define EXPHIL_OUTCOME_CONFIG_INIT { sizeof(exphil_outcome_config), 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* What came of an update. */
+typedef struct exphil_outcome_metrics {
+    size_t struct_size;
+    int64_t update, frames; /* as in exphil_metrics */
+    int64_t known;          /* rows of the batch whose return is known */
+    double loss, nll, value_loss, gradient_norm;
+    double unexplained; /* mean (G - V)^2 / variance of G in the batch; 1 where that is 0 */
+    double
+        effective; /* (sum of w)^2 / (n sum of w^2): the share of the rows that so many of equal weight would be;
+                           below 0.2 few rows say all: beta is too small */
+    double clipped; /* share of the known rows at the cap */
+} exphil_outcome_metrics;
+/* clang-format off */
+#define EXPHIL_OUTCOME_METRICS_INIT { sizeof(exphil_outcome_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* One update from the trainer's prefetcher by this loss, in the place of exphil_trainer_step; config may be NULL. Model: with a
+ * value head. EXPHIL_E_NUMERIC as exphil_trainer_backward: the batch is passed over. After other failures the next call takes
+ * the same batch. EXPHIL_E_UNSUPPORTED: as exphil_trainer_forward, and a communicator. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_outcome(exphil_trainer *trainer,
+                                                                      const exphil_outcome_config *config,
+                                                                      exphil_outcome_metrics *metrics,
+                                                                      exphil_error *error);
+
 /* ---- 2 new weights ------------------------------------------------------------------------------------ */
 
 /* Makes what a session wants of a model beside its weights, so that exphil_session_adopt finds it there. From any

@@ -60,6 +60,8 @@ enum {
     XPH_LEAST_exphil_selection = sizeof(exphil_selection),                     /* not released */
     XPH_LEAST_exphil_selection_report = sizeof(exphil_selection_report),       /* not released */
     XPH_LEAST_exphil_melee_reward_config = sizeof(exphil_melee_reward_config), /* not released */
+    XPH_LEAST_exphil_outcome_config = sizeof(exphil_outcome_config),           /* not released */
+    XPH_LEAST_exphil_outcome_metrics = sizeof(exphil_outcome_metrics),         /* not released */
     XPH_LEAST_exphil_forward = sizeof(exphil_forward),                         /* not released */
     XPH_LEAST_exphil_world = sizeof(exphil_world),                             /* not released */
     XPH_LEAST_exphil_rollout_config = sizeof(exphil_rollout_config),           /* not released */

@@ -1,5 +1,6 @@
 /* Datasets: an ordered list of episodes, whose frames are numbered. An addition is checked first, then all
  * its memory is allocated, and after that nothing can fail: a failed addition leaves no trace. */
+#include "data/row_returns.h"
 #include "data/row_weights.h"
 
 #include "melee/melee.h"
@@ -52,6 +53,7 @@ static void free_dataset(exphil_dataset *dataset)
     xph_table_release(dataset->table);
     xph_conditions_release(dataset->conditions);
     xph_row_weights_release(dataset->weights);
+    xph_row_returns_release(dataset->returns);
     xph_columns_free(context, &dataset->columns);
     xph_piece_buffer_free(&dataset->frame_buffer);
     xph_spec_free(context, dataset->spec);
@@ -156,6 +158,7 @@ exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset
         made->episode_count = dataset->episode_count;
         made->frames = dataset->frames;
         made->weights = xph_row_weights_retain(dataset->weights);
+        made->returns = xph_row_returns_retain(dataset->returns);
         made->content = dataset->content;
         made->recovered = dataset->recovered;
         made->of_games = dataset->of_games;

@@ -229,6 +229,7 @@ struct exphil_dataset {
     int32_t recovered;
     bool of_games;                   /* some rows are made of games: nobody has looked at them all */
     struct xph_row_weights *weights; /* row_weights.h; NULL: all rows weigh 1 */
+    struct xph_row_returns *returns; /* row_returns.h; NULL: no rewards were given */
     /* The piece of a corpus that exphil_dataset_frame read last; NULL: none. */
     xph_piece_buffer frame_buffer;
     const xph_block *frame_block;

@@ -1,6 +1,7 @@
 /* Rows of a batch: copied or made, with the targets d frames later and the actions decided before them, mirrored, and with
  * past actions from elsewhere where they are dropped. All of it for any number of workers at once. */
 #include "data/filling.h"
+#include "data/row_returns.h"
 
 #define STRETCH 256 /* frames whose past actions are dropped together */
 
@@ -203,6 +204,8 @@ static exphil_status copy_rows(const xph_sampler *sampler, xph_filler *with, int
                              error));
     weigh_rows(sampler, episode, &acted, &as, t, count, row, buffer);
     for (int64_t i = 0; i < count; i++) buffer->rows[row + i] = episode->first + t + i;
+    if (buffer->returns)
+        xph_row_returns_get(sampler->dataset->returns, episode, t, count, as.delay, buffer->returns + row);
     xph_game_lane *lane = with->piece.lane;
     with->piece.lane = with->piece.own; /* the lane's own game stays */
     XPH_TRY(drop_past(sampler, with, episode, &as, t, count, row, buffer, error));
@@ -225,6 +228,7 @@ static void pad_rows(const xph_sampler *sampler, int64_t row, int64_t count, boo
     memset(buffer->actions + row * heads, 0, rows * (size_t)heads * sizeof(int32_t));
     memset(buffer->mask + row, 0, rows * sizeof(float));
     for (int64_t i = 0; i < count; i++) buffer->rows[row + i] = -1;
+    for (int64_t i = 0; buffer->returns && i < count; i++) buffer->returns[row + i] = __builtin_nanf("");
     memset(buffer->reset + row, 0, rows);
     if (buffer->dropped) memset(buffer->dropped + row, 0, rows);
     int64_t columns = xph_told_columns(&sampler->told);

@@ -42,10 +42,10 @@ exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_s
 
 /* sampler_size.c: how much memory a sampler takes. Where the parts of a batch lie in its memory, and how much that is. */
 typedef struct xph_batch_places {
-    size_t bytes, floats, ids, past, actions, rows, mask, reset, dropped, told, before;
+    size_t bytes, floats, ids, past, actions, rows, mask, reset, dropped, told, before, returns;
 } xph_batch_places;
 exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling *how, const xph_told *told,
-                              bool before, xph_batch_places *at, exphil_error *error);
+                              bool before, bool returns, xph_batch_places *at, exphil_error *error);
 int64_t xph_chunk_blocks(const exphil_sampling *how); /* blocks of a game that a chunk touches */
 size_t xph_packed_bytes(const xph_row_shape *shape, const exphil_sampling *how);
 bool xph_dataset_of_corpus(const exphil_dataset *dataset); /* some rows are in a file */

@@ -15,7 +15,8 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
 {
     const exphil_sampling *how = &sampler->sampling;
     xph_batch_places at;
-    XPH_TRY(xph_batch_place(&sampler->dataset->shape, how, &sampler->told, sampler->before, &at, error));
+    XPH_TRY(xph_batch_place(&sampler->dataset->shape, how, &sampler->told, sampler->before,
+                            sampler->dataset->returns != NULL, &at, error));
     size_t bytes = at.bytes;
     xph_device *device = xph_context_backend(sampler->context);
     void *block = NULL;
@@ -33,6 +34,7 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
                                  .reset = memory + at.reset,
                                  .dropped = how->drop_past > 0.0 ? memory + at.dropped : NULL};
     if (xph_told_columns(&sampler->told)) buffer->told = (int32_t *)(void *)(memory + at.told);
+    if (sampler->dataset->returns) buffer->returns = (float *)(void *)(memory + at.returns);
     if (sampler->before) buffer->before = (int32_t *)(void *)(memory + at.before);
     if (how->mode != EXPHIL_MODE_WINDOW || !how->shuffle_frames) return EXPHIL_OK;
     buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
@@ -76,7 +78,8 @@ void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *b
                             .reset = buffer->reset,
                             .dropped = buffer->dropped,
                             .conditions = buffer->told,
-                            .rows = buffer->rows};
+                            .rows = buffer->rows,
+                            .returns = buffer->returns};
 }
 
 /* ---- sampler ----------------------------------------------------------------------------------------- */
@@ -105,8 +108,8 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
     made->fillers = xph_calloc(made->context, (size_t)how->workers, sizeof *made->fillers);
     if (!made->fillers) return xph_no_memory((size_t)how->workers * sizeof *made->fillers, error);
     for (int32_t i = 0; i < how->workers; i++) XPH_TRY(make_filler(made, &made->fillers[i], corpus, error));
-    made->lanes = xph_calloc(made->context, (size_t)how->batch, sizeof *made->lanes);
-    if (!made->lanes) return xph_no_memory((size_t)how->batch * sizeof *made->lanes, error);
+    made->lanes = xph_calloc(made->context, (size_t)how->batch, sizeof(void *));
+    if (!made->lanes) return xph_no_memory((size_t)how->batch * sizeof(void *), error);
     for (int64_t b = 0; b < lanes; b++)
         XPH_TRY(xph_game_lane_create(made->context, xph_chunk_blocks(how), &made->lanes[b], error));
     return EXPHIL_OK;
@@ -167,7 +170,7 @@ void xph_sampler_destroy(xph_sampler *sampler)
     xph_free(context, sampler->fillers, (size_t)sampler->sampling.workers * sizeof *sampler->fillers);
     for (int64_t b = 0; sampler->lanes && b < sampler->sampling.batch; b++)
         xph_game_lane_free(sampler->lanes[b]);
-    xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof *sampler->lanes);
+    xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof(void *));
     xph_window_rows_release(sampler->group);
     xph_free(context, sampler->values, sampler->values_bytes);
     xph_weighing_free(sampler->weighing);

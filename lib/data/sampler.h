@@ -20,6 +20,7 @@ typedef struct xph_batch_buffer {
     int64_t *rows;            /* [B*T] exphil_batch.rows */
     uint8_t *reset, *dropped; /* dropped: NULL without drop_past */
     int32_t *told;            /* exphil_batch.conditions; NULL: it has no columns */
+    float *returns;           /* exphil_batch.returns; NULL: the dataset has no rewards */
     int32_t *before;          /* [B*T, A] the action one frame before the target's; NULL: nobody asked */
     int64_t epoch, index;
     atomic_llong frames;

@@ -14,7 +14,7 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
 }
 
 exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling *how, const xph_told *told,
-                              bool before, xph_batch_places *at, exphil_error *error)
+                              bool before, bool returns, xph_batch_places *at, exphil_error *error)
 {
     size_t rows = (size_t)(how->batch * how->time);
     *at = (xph_batch_places){.bytes = 0};
@@ -26,7 +26,8 @@ exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling 
         take(&at->bytes, rows, 1, sizeof(float), &at->mask) && take(&at->bytes, rows, 1, 1, &at->reset) &&
         take(&at->bytes, rows, how->drop_past > 0.0, 1, &at->dropped) &&
         take(&at->bytes, rows, xph_told_columns(told), sizeof(int32_t), &at->told) &&
-        take(&at->bytes, rows, before ? shape->heads : 0, sizeof(int32_t), &at->before))
+        take(&at->bytes, rows, before ? shape->heads : 0, sizeof(int32_t), &at->before) &&
+        take(&at->bytes, rows, returns, sizeof(float), &at->returns))
         return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
                     (long long)how->batch, (long long)how->time);
@@ -79,7 +80,7 @@ exphil_status xph_game_lanes(const exphil_dataset *dataset, const exphil_samplin
     *lanes = dataset->of_games && !windows ? how->batch : 0;
     if (!dataset->of_games || !how->memory_bytes) return EXPHIL_OK;
     size_t lane = xph_game_lane_bytes(xph_chunk_blocks(how), most_block_bytes(dataset));
-    XPH_TRY(xph_batch_place(&dataset->shape, how, told, false, &batch, error));
+    XPH_TRY(xph_batch_place(&dataset->shape, how, told, false, dataset->returns != NULL, &batch, error));
     uint64_t least =
         (uint64_t)(how->buffers + 1) * batch.bytes +
         (uint64_t)how->workers * (xph_unpacker_bytes() + lane + xph_packed_bytes(&dataset->shape, how));
@@ -163,7 +164,7 @@ exphil_status xph_data_bytes_of(const exphil_dataset *dataset, const exphil_spec
     xph_batch_places batch;
     XPH_TRY(xph_sampling_resolve(dataset, sampling, &how, &told, error));
     xph_row_shape_of(dataset ? dataset->spec : spec, &shape);
-    XPH_TRY(xph_batch_place(&shape, &how, &told, evaluates, &batch, error));
+    XPH_TRY(xph_batch_place(&shape, &how, &told, evaluates, dataset && dataset->returns, &batch, error));
     uint64_t buffers = evaluates ? 1 : (uint64_t)how.buffers + 1;
     *bytes = (xph_data_bytes){.how = how, .told = told, .batches = buffers * batch.bytes};
     bytes->how.conditions = NULL;

@@ -3,6 +3,7 @@
  * game. */
 #include "data/split.h"
 #include "data/order.h"
+#include "data/row_returns.h"
 #include "data/row_weights.h"
 
 /* The two datasets in the making. */
@@ -194,6 +195,7 @@ static exphil_status make_split(split *made, exphil_error *error)
         XPH_TRY(xph_dataset_new(from->context, from->spec, &made->side[side], error));
         XPH_TRY(xph_conditions_by_game(from, made->side[side], error));
         made->side[side]->weights = xph_row_weights_retain(from->weights);
+        made->side[side]->returns = xph_row_returns_retain(from->returns);
     }
     XPH_TRY(xph_split_groups_make(from, &made->groups, error));
     return made->config->by == EXPHIL_SPLIT_GAME   ? split_games(made, error)

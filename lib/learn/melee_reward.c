@@ -2,8 +2,8 @@
  * reward.py (vladfi1/slippi-ai); each is computed in double and only the difference is rounded, so that the reward of one seat
  * is that of the other with its sign changed, exactly. */
 #include "learn/learn.h"
-#include "melee/melee.h"
 #include "melee/layout.h"
+#include "melee/melee.h"
 
 enum { DYING_LAST = 0x0A, RETURN_LAST = 0x0D, LEDGE_CAUGHT = 0xFC, VULNERABLE = 0 };
 #define ABOVE_STAGE 60.0 /* units above the ground that are not yet off the stage */
@@ -19,10 +19,10 @@ static double usual(double given, double otherwise)
 
 static exphil_status take_config(const exphil_melee_reward_config *c, terms *t, exphil_error *error)
 {
-    const double all[] = {c->stock,    c->damage,           c->follower, c->ledge,
-                          c->stalling, c->stalling_distance, c->approach};
-    static const char *const names[] = {"stock",    "damage",            "follower", "ledge",
-                                        "stalling", "stalling_distance", "approach"};
+    const double all[] = {c->stock,   c->damage, c->follower, c->ledge, c->stalling, c->stalling_distance,
+                          c->approach};
+    static const char *const names[] = {
+        "stock", "damage", "follower", "ledge", "stalling", "stalling_distance", "approach"};
     for (int i = 0; i < 7; i++)
         if (!(all[i] >= -1e6 && all[i] <= 1e6))
             return xph_fail(error, EXPHIL_E_INVALID, "reward config: %s is %g", names[i], all[i]);
@@ -42,7 +42,8 @@ static bool is_dying(const exphil_melee_character *c)
 }
 
 /* A stock lost and percent taken between two frames. */
-static double suffered(const terms *t, const exphil_melee_character *before, const exphil_melee_character *now)
+static double suffered(const terms *t, const exphil_melee_character *before,
+                       const exphil_melee_character *now)
 {
     if (!before->present || !now->present) return 0.0;
     double taken = (double)now->percent - (double)before->percent;
@@ -69,15 +70,16 @@ static bool takes_ledge(const exphil_melee_character *before, const exphil_melee
                         const exphil_melee_character *other)
 {
     bool safe = (other->known & EXPHIL_MELEE_HAS_HURTBOX) && other->hurtbox != VULNERABLE;
-    return now->action_state == LEDGE_CAUGHT && before->action_state != LEDGE_CAUGHT && other->present && !safe &&
-           size_of((double)other->x) < size_of((double)now->x);
+    return now->action_state == LEDGE_CAUGHT && before->action_state != LEDGE_CAUGHT && other->present &&
+           !safe && size_of((double)other->x) < size_of((double)now->x);
 }
 
 /* Units of the frame's way that lead to where the other one was. */
 static double approached(const exphil_melee_character *before, const exphil_melee_character *now,
                          const exphil_melee_character *other)
 {
-    if (!other->present || before->action_state <= RETURN_LAST || now->action_state <= RETURN_LAST) return 0.0;
+    if (!other->present || before->action_state <= RETURN_LAST || now->action_state <= RETURN_LAST)
+        return 0.0;
     double dx = (double)other->x - (double)before->x, dy = (double)other->y - (double)before->y,
            far = __builtin_sqrt(dx * dx + dy * dy);
     if (far == 0.0) return 0.0;
@@ -85,8 +87,8 @@ static double approached(const exphil_melee_character *before, const exphil_mele
 }
 
 /* Of the character at one port; other: who is fought. */
-static double worth(const terms *t, const exphil_melee_frame *before, const exphil_melee_frame *now, int32_t port,
-                    int32_t other)
+static double worth(const terms *t, const exphil_melee_frame *before, const exphil_melee_frame *now,
+                    int32_t port, int32_t other)
 {
     const exphil_melee_character *was = &before->player[port - 1], *is = &now->player[port - 1];
     static const exphil_melee_character nobody;
@@ -106,9 +108,10 @@ static exphil_status check_frames(const exphil_melee_frame *before, const exphil
 {
     const exphil_melee_frame *both[] = {before, now};
     for (int i = 0; i < 2; i++)
-        if (both[i]->own_port < 1 || both[i]->own_port > 4 || both[i]->opponent_port < 0 || both[i]->opponent_port > 4)
-            return xph_fail(error, EXPHIL_E_INVALID, "%s: own_port is %d, opponent_port %d", i ? "now" : "before",
-                            (int)both[i]->own_port, (int)both[i]->opponent_port);
+        if (both[i]->own_port < 1 || both[i]->own_port > 4 || both[i]->opponent_port < 0 ||
+            both[i]->opponent_port > 4)
+            return xph_fail(error, EXPHIL_E_INVALID, "%s: own_port is %d, opponent_port %d",
+                            i ? "now" : "before", (int)both[i]->own_port, (int)both[i]->opponent_port);
     if (before->own_port == now->own_port && before->opponent_port == now->opponent_port &&
         before->stage == now->stage)
         return EXPHIL_OK;
@@ -144,7 +147,8 @@ exphil_status exphil_melee_reward(const exphil_melee_reward_config *config, cons
     if (is.frame == was.frame + 1) value = worth(&t, &was, &is, is.own_port, other);
     if (is.frame == was.frame + 1 && other) value -= worth(&t, &was, &is, other, is.own_port);
     if (!xph_finite(value) || !xph_finite((double)(float)value))
-        return xph_fail(error, EXPHIL_E_NUMERIC, "frame %d: a position or percent is not finite", (int)is.frame);
+        return xph_fail(error, EXPHIL_E_NUMERIC, "frame %d: a position or percent is not finite",
+                        (int)is.frame);
     *reward = (float)value;
     return EXPHIL_OK;
 }

@@ -232,6 +232,14 @@ exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, 
                                exphil_error *error);
 exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
                                  exphil_error *error);
+/* The next batch of the trainer's prefetcher, for a loss that is not the trainer's; and back where the trainer was before. */
+typedef struct xph_taken {
+    int64_t epoch, index;             /* of the batch */
+    int64_t place_epoch, place_index; /* of the trainer before */
+} xph_taken;
+exphil_status xph_trainer_take(exphil_trainer *trainer, exphil_batch *batch, xph_taken *taken,
+                               exphil_error *error);
+void xph_trainer_put_back(exphil_trainer *trainer, const xph_taken *taken);
 /* EXPHIL_E_MISMATCH: batches by this sampling (defaults filled in) are not what the model was made for. */
 exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil_sampling *sampling,
                                          const xph_told *told, exphil_error *error);

@@ -180,6 +180,29 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 
+exphil_status xph_trainer_take(exphil_trainer *trainer, exphil_batch *batch, xph_taken *taken,
+                               exphil_error *error)
+{
+    gathered sum = {.place_epoch = trainer->epoch, .place_index = trainer->index};
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    exphil_status status = xph_trainer_settle(trainer, error);
+    if (status >= 0) status = next_batch(trainer, batch, &sum, error);
+    *taken = (xph_taken){sum.first_epoch, sum.first_index, sum.place_epoch, sum.place_index};
+    if (status < 0) {
+        trainer->epoch = sum.place_epoch;
+        trainer->index = sum.place_index;
+    }
+    xph_trainer_leave(trainer);
+    return status;
+}
+
+void xph_trainer_put_back(exphil_trainer *trainer, const xph_taken *taken)
+{
+    if (exphil_prefetcher_seek(trainer->prefetcher, taken->epoch, taken->index, NULL) < 0) return;
+    trainer->epoch = taken->place_epoch;
+    trainer->index = taken->place_index;
+}
+
 /* The first batch sets the shape. If its update fails, it is unset again, but not for EXPHIL_E_NUMERIC. */
 static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch *batch,
                                     exphil_metrics *metrics, exphil_error *error)

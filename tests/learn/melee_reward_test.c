@@ -16,12 +16,16 @@ static exphil_melee_frame frame_of(int32_t number)
     f.own_port = 1;
     f.opponent_port = 2;
     for (int i = 0; i < 2; i++)
-        f.player[i] = (exphil_melee_character){
-            .present = 1, .known = EXPHIL_MELEE_HAS_ALL, .x = i ? 30.0f : -30.0f, .action_state = 14, .stocks = 4};
+        f.player[i] = (exphil_melee_character){.present = 1,
+                                               .known = EXPHIL_MELEE_HAS_ALL,
+                                               .x = i ? 30.0f : -30.0f,
+                                               .action_state = 14,
+                                               .stocks = 4};
     return f;
 }
 
-static double reward(const exphil_melee_reward_config *config, const exphil_melee_frame *a, const exphil_melee_frame *b)
+static double reward(const exphil_melee_reward_config *config, const exphil_melee_frame *a,
+                     const exphil_melee_frame *b)
 {
     float value = 7.0f, other = 7.0f;
     exphil_melee_frame x = *a, y = *b;
@@ -135,8 +139,8 @@ static void note(const char *path, exphil_slp *slp, void *arg)
     l->count++;
 }
 
-static int64_t compare(exphil_slp *slp, int own, int other, const exphil_melee_reward_config *config, FILE *said,
-                       const char *path, double *stocks)
+static int64_t compare(exphil_slp *slp, int own, int other, const exphil_melee_reward_config *config,
+                       FILE *said, const char *path, double *stocks)
 {
     int64_t frames = exphil_slp_frame_count(slp);
     exphil_melee_frame before = EXPHIL_MELEE_FRAME_INIT, now = EXPHIL_MELEE_FRAME_INIT;
@@ -153,7 +157,8 @@ static int64_t compare(exphil_slp *slp, int own, int other, const exphil_melee_r
         memcpy(&wanted, &expected, sizeof wanted);
         if (!was || !there) continue; /* the own character is not there: there is no frame to see */
         exphil_error error = EXPHIL_ERROR_INIT;
-        if (exphil_melee_reward(config, &before, &now, &value, &error) < 0) fail_msg("%s: %s", path, error.message);
+        if (exphil_melee_reward(config, &before, &now, &value, &error) < 0)
+            fail_msg("%s: %s", path, error.message);
         if (value != wanted)
             fail_msg("%s, frame %d: %.9g, counted %.9g", path, (int)now.frame, (double)value, (double)wanted);
         *stocks += (double)value;
@@ -185,7 +190,8 @@ static void as_a_script_counts(void **state)
     int exact = 0;
     for (int i = 0; i < l.count; i++) {
         exphil_slp *slp = NULL;
-        exphil_melee_reward_config stocks = EXPHIL_MELEE_REWARD_CONFIG_INIT, all = EXPHIL_MELEE_REWARD_CONFIG_INIT;
+        exphil_melee_reward_config stocks = EXPHIL_MELEE_REWARD_CONFIG_INIT,
+                                   all = EXPHIL_MELEE_REWARD_CONFIG_INIT;
         int own, other;
         double sum = 0.0, of_stocks = 0.0;
         float value;
@@ -211,7 +217,8 @@ static void as_a_script_counts(void **state)
     }
     assert_int_equal(pclose(said), 0);
     assert_true(l.count >= 40);
-    print_message("%d games, %lld frames: the same rewards; stocks exact in %d\n", l.count, (long long)frames, exact);
+    print_message("%d games, %lld frames: the same rewards; stocks exact in %d\n", l.count, (long long)frames,
+                  exact);
 }
 
 int main(void)

@@ -3,8 +3,8 @@
     reward_reference.py READER LIST
 
 READER is the path of slp_reference.py, which is no part of this repository. LIST has a line "PATH own_port opponent_port" for each
-game and player. Prints for each a line of stocks that were lost by either, then a line of rewards, one a frame from the second on, as
-bits of floats: with the usual terms, and with all of them.
+game and player. Prints for each a line of stocks that were lost by either, then a line of rewards, one a frame from the second on,
+as bits of floats: with the usual terms, and with all of them.
 """
 import importlib.util
 import math

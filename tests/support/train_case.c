@@ -179,7 +179,7 @@ exphil_batch train_batch(const exphil_model *model, int64_t batch, int64_t time,
     }
     return (exphil_batch){
         sizeof(exphil_batch), batch, time, 0, 0, rows, floats, ids, past, actions, mask, reset, NULL,
-        conditions,           NULL};
+        conditions,           NULL,  NULL};
 }
 
 void train_batch_free(exphil_batch *batch)

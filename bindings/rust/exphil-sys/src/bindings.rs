@@ -1163,6 +1163,7 @@ pub struct exphil_batch {
     pub dropped: *const u8,
     pub conditions: *const i32,
     pub rows: *const i64,
+    pub returns: *const f32,
 }
 impl Default for exphil_batch {
     fn default() -> Self {
