@@ -50,11 +50,38 @@ def _heads_pointer(heads: Optional[Sequence[HeadPlay]], specs: Sequence[HeadSpec
     return made
 
 
+def session_config(
+    model: Model,
+    heads: Optional[Sequence[HeadPlay]],
+    spec: Optional[Spec],
+    delay_frames: Optional[int],
+    mode: Optional[Code],
+    deliver: Code,
+    conditions: Optional[Sequence[int]],
+    **rest: Any,
+) -> Config:
+    """A native exphil_session_config; what is None comes from the model."""
+    expect(model, Model, "model")
+    config = Config("exphil_session_config")
+    config.set(
+        heads=_heads_pointer(heads, model.spec.heads, config),
+        spec=spec_pointer(config, spec),
+        delay_frames=None if delay_frames is None else config.keep(
+            ffi.new("int32_t *", number(delay_frames, "delay_frames", "int32_t"))),
+        mode=None if mode is None else config.keep(ffi.new("int32_t *", code(Mode, mode, "mode"))),
+        deliver=code(Deliver, deliver, "deliver"),
+        **rest,
+    )
+    if conditions is not None:
+        config.set(conditions=integers(config, conditions, "conditions"), condition_count=len(conditions))
+    return config
+
+
 class Session(Handle):
     """Plays streams players at once (0: 1). spec, delay_frames and mode say what the host will run with; None takes the
     model's, anything else is checked against it; of a model with several delays it chooses one. conditions: what it plays as, one
     value for each condition of the model (None: nothing is known). seed is that of the sampling noise, deterministic serves
-    all heads.
+    all heads. One that is adoptable takes new weights between two steps.
 
     The arrays floats [B,F], ids [B,K], actions [B,A] (and frames [B], pads [B] for Melee) belong to the session: write
     inputs there, call step_row() or step(), read the answer. Neither makes anything new. One thread at a time.
@@ -79,27 +106,26 @@ class Session(Handle):
         deterministic: bool = False,
         deliver: Code = Deliver.DUE,
         conditions: Optional[Sequence[int]] = None,
+        adoptable: bool = False,
     ) -> None:
-        expect(model, Model, "model")
-        config = Config("exphil_session_config")
-        config.set(
-            heads=_heads_pointer(heads, model.spec.heads, config),
-            spec=spec_pointer(config, spec),
-            delay_frames=None if delay_frames is None else config.keep(
-                ffi.new("int32_t *", number(delay_frames, "delay_frames", "int32_t"))),
-            mode=None if mode is None else config.keep(ffi.new("int32_t *", code(Mode, mode, "mode"))),
+        config = session_config(
+            model,
+            heads,
+            spec,
+            delay_frames,
+            mode,
+            deliver,
+            conditions,
             seed=seed,
             streams=streams,
             deadline_ns=deadline_ns,
             deterministic=deterministic,
-            deliver=code(Deliver, deliver, "deliver"),
+            adoptable=adoptable,
         )
-        if conditions is not None:
-            config.set(conditions=integers(config, conditions, "conditions"), condition_count=len(conditions))
         self._core = model._core
-        self._adopt(self._core.create(lib.exphil_session_create, model._handle, config))
+        self._open(self._core.create(lib.exphil_session_create, model._handle, config))
 
-    def _adopt(self, handle: Any) -> None:
+    def _open(self, handle: Any) -> None:
         self._handle = handle
         info = self.info
         streams = self._streams = info.streams
@@ -115,7 +141,7 @@ class Session(Handle):
         """A second session with the same model, settings and state."""
         made = Session.__new__(Session)
         made._core = self._core
-        made._adopt(self._core.create(lib.exphil_session_clone, self._handle))
+        made._open(self._core.create(lib.exphil_session_clone, self._handle))
         return made
 
     # ---- playing ----
