@@ -32,7 +32,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         for _ in range(asked.rounds):
             own = run(asked.exphil, "learn", "--world", "pong", "--no-previous-action", "--frames", asked.frames, "--threads",
-                      asked.threads, "--scores", 0, "--save-minutes", 0, "--json", "--force", "--out", Path(name, "policy"))  # fmt: skip
+                      asked.threads, "--scores", 0, "--save-minutes", 0, "--json", "--force",
+                      "--out", Path(name, "policy"))  # fmt: skip
             found["exphil"].append(own["frames_per_second"])
             for which, more in (("torch", []), ("torch, traced", ["--traced"])):
                 peer = run(asked.python, Path(__file__).with_name("torch_ppo.py"), Path(asked.library).resolve(), "--threads",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The run of `exphil learn --world pong --no-previous-action` in PyTorch: the same games (the library's world, stepped in C), the same
-network, the same loss, passes and batches. Prints one JSON object.
+"""The run of `exphil learn --world pong --no-previous-action` in PyTorch: the same games (the library's world, stepped in C), the
+same network, the same loss, passes and batches. Prints one JSON object.
 
   bench/learn/torch_ppo.py LIBEXPHIL.so [--frames N] [--threads 2] [--lanes 64] [--time 128] [--seed 1] [--traced]
 
@@ -35,7 +35,8 @@ class World:
         lib.exphil_world_create.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
         assert lib.exphil_world_create(context, b"pong", lanes, ctypes.byref(self.world), None) == 0
         pointer = ctypes.c_void_p
-        self.do_reset = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_uint64, pointer, pointer)(self.world.reset)
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_uint64, pointer, pointer)
+        self.do_reset = kind(self.world.reset)
         self.do_step = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 5)(self.world.step)
         self.rows, self.ids = np.zeros((lanes, FLOATS), np.float32), np.zeros(1, np.int32)
         self.reward, self.end, self.lanes, self.seed = np.zeros(lanes, np.float32), np.zeros(lanes, np.uint8), lanes, seed << 32
