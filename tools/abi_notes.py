@@ -44,6 +44,8 @@ FIELDS = {
         "teams": "Presence", "items": "Presence", "complete": FLAG, "humans": FLAG, "result": "GameResult", "duplicates": FLAG},
     "exphil_plan_config": {"by_hand": FLAG, "no_checkpoint": FLAG},
     "exphil_plan": {"host_peak_purpose": "PlanPurpose", "device_peak_purpose": "PlanPurpose", "fits": FLAG},
+    "exphil_learner_metrics": {"taken_back": FLAG},
+    "exphil_match_config": {"deterministic": FLAG},
 }
 
 # What a host fills in; all else is told by the library.
@@ -52,7 +54,7 @@ GIVEN = [
     "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config", "exphil_dataset_config",
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
     "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection",
-    "exphil_plan_config", "exphil_examination"]
+    "exphil_plan_config", "exphil_examination", "exphil_rollout_config", "exphil_learner_config", "exphil_match_config"]
 
 # Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
 KNOWN = {
@@ -86,6 +88,8 @@ ENUMS = {
                 "doc": "Which weights of a trainer: as they are, or the running average."},
     "Deliver": {"first": "EXPHIL_DELIVER_DUE", "prefix": "EXPHIL_DELIVER_",
                 "doc": "DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."},
+    "End": {"first": "EXPHIL_GOES_ON", "prefix": "EXPHIL_",
+            "doc": "How an episode stands after a frame. OVER: nothing comes any more. CUT_OFF: it would have gone on."},
     "Rollback": {"first": "EXPHIL_SLP_LAST", "prefix": "EXPHIL_SLP_",
                  "doc": "Which simulation of a frame a replay gives: the last complete one, the first, or all of them."},
     "Dump": {"first": "EXPHIL_SLP_DUMP_STATE", "prefix": "EXPHIL_SLP_DUMP_",
@@ -321,6 +325,18 @@ PYTHON = {
     "exphil_slp_result": ("GameEnd",
         "How a game ended: winner and quitter are ports 1..4 or 0, winners has bit port - 1, reason is a SlpResult. Stocks and\n"
         "    percent are those of each port index's last record, -1 and NaN where there is none."),
+    "exphil_learner_metrics": ("LearnerMetrics",
+        "What came of a chunk: means over its rows that were learnt from, of the last epoch where they change.\n"
+        "\n"
+        "    That it learns is seen in reward and, where episodes end, in episode_return. recomputed is 0 on the CPU with\n"
+        "    as_played. unexplained is 0 for a perfect value, 1 for one as good as the mean. taken_back is 1 where most_kl was\n"
+        "    exceeded.\n"
+        "    "),
+    "exphil_match_result": ("MatchResult",
+        "What came of a match, for the first policy: score is (won + drawn / 2) / games, low and high are 95 % of the scores that\n"
+        "    other starts would have given. points, points_against and frames are those of all games."),
+    "exphil_record": ("Record",
+        "Episodes that ended against an opponent, of whoever learns: won and lost by the sum of an episode's rewards."),
 }
 PYTHON_METHODS = {
     "GameInfo": '''

@@ -2,6 +2,7 @@
 whole run."""
 import inspect
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,9 +25,13 @@ def objects(spec, drill):
     model = exphil.Model(spec, blocks="gru", hidden=8, head_width=8)
     dataset = exphil.Dataset(spec)
     dataset.add_rows(*rows(100))
+    valued = model.with_value()
+    world = exphil.World("pong-two", lanes=2)
+    against = world.against(exphil.Model(world.spec, blocks="mlp", hidden=8))
     return [model, dataset, exphil.Prefetcher(dataset, model, batch=2, time=10),
             exphil.Trainer(model, dataset, batch=2, time=10), exphil.Session(model), exphil.Session(exphil.Model(hidden=8)),
-            exphil.Replay(drill), exphil.Stream(), model.tensor("input.weight")]
+            exphil.Replay(drill), exphil.Stream(), model.tensor("input.weight"), exphil.Rollout(valued, time=3), world, against,
+            exphil.Learner(exphil.Trainer(valued))]
 
 
 def methods(thing):
@@ -62,16 +67,23 @@ def test_methods(spec, drill, folder):
                     attempt(method, **{name: value})
     for thing in objects(spec, drill)[4:6]:
         assert len(thing.step_row()) == 1
+    played, world = objects(spec, drill)[9:11]
+    assert len(played.step(*rows(1)[:2])) == 1 and len(world.step([[0]] * 4)) == 4
 
 
 def test_constructors_and_functions(spec, drill, folder):
     model, dataset = objects(spec, drill)[:2]
+    world, valued = exphil.World("pong-two", lanes=2), model.with_value()
+    fighter, game = exphil.Model(world.spec, blocks="mlp", hidden=8), SimpleNamespace(reset=len, step=len, save=len, load=len)
     makers = [
         (exphil.Context, ()), (partial(exphil.Model, spec, hidden=8, head_width=8, blocks="mamba attention"), ()),
         (partial(exphil.Model, hidden=8, head_width=8), ()), (exphil.Dataset, ()), (exphil.Session, (model,)),
         (exphil.Trainer, (model, dataset)), (exphil.Trainer, (model,)), (exphil.Prefetcher, (dataset,)),
         (exphil.Prefetcher, (dataset, model)), (exphil.Replay, (drill,)), (exphil.Replay.read, ()), (exphil.Stream, ()),
         (exphil.Model.load, ()), (exphil.Model.load_memory, ()), (exphil.Dataset.open, ()),
+        (exphil.Rollout, (valued,)), (exphil.Learner, (exphil.Trainer(valued),)), (exphil.World, ("pong",)), (exphil.World, ()),
+        (partial(exphil.World, game, spec=spec), ()), (exphil.match, (fighter, fighter)), (exphil.match, ()),
+        (partial(exphil.match, fighter, fighter, world, games=2, points=1, most_frames=9), ()),
         (exphil.Communicator, ()), (exphil.HeadLoss, ()), (exphil.HeadPlay, ()), (exphil.Spec, ("l", "c")),
     ]  # fmt: skip
     # frames takes as much memory as it is told to.

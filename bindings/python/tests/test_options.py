@@ -16,7 +16,7 @@ TOO_LARGE = [2**64, -(2**63) - 1, 10**5000, np.float64(1e300)]
 NO_FLOATS = ["1", b"1", object(), 3j, [1.0], np.array([1.0, 2.0]), 10**400, float("nan"),
              np.float32("nan"), float("inf"), -float("inf")]
 # Numbers below zero that mean something; of a pad the nearest is taken.
-NEGATIVE = {"clip_norm", "weight", "first_frame", "main_x", "main_y", "c_x", "c_y", "trigger"}
+NEGATIVE = {"clip_norm", "weight", "first_frame", "main_x", "main_y", "c_x", "c_y", "trigger", "surrogate", "normalise", "points"}
 # Lists and their lengths are no numbers.
 NOT_NUMBERS = {
     "struct_size", "reserved", "reserved_2", "reserved_3", "flags", "conditions", "condition_count", "delays", "delay_count"}
@@ -25,6 +25,9 @@ NOT_NUMBERS = {
 def makers(model, dataset, drill):
     """What has settings, with the structs that they come from and all else that it needs."""
     spec, plain = model.spec, exphil.HeadSpec("a", "categorical", 4)
+    duel = exphil.World("pong-two", lanes=2)
+    valued, fighter = model.with_value(), exphil.Model(duel.spec, blocks="mlp", hidden=8, head_width=8)
+    trainer = exphil.Trainer(valued)
 
     def one_head(**settings):
         head = exphil.HeadSpec(**{"name": "s", "kind": 1, "count": 4, **settings})
@@ -42,6 +45,11 @@ def makers(model, dataset, drill):
         "exphil_trainer_config": lambda **settings: exphil.Trainer(model, dataset, **settings),
         "exphil_sampling": lambda **settings: exphil.Prefetcher(dataset, **settings),
         "exphil_session_config": lambda **settings: exphil.Session(model, **settings),
+        "exphil_rollout_config": lambda **settings: exphil.Rollout(valued, **settings),
+        "exphil_learner_config": lambda **settings: exphil.Learner(
+            trainer, model, **{name + "_" * (name == "lambda"): value for name, value in settings.items()}),
+        "exphil_match_config": lambda **settings: exphil.match(
+            fighter, fighter, duel, **{"games": 2, "points": 1, "most_frames": 5, **settings}),
         "exphil_replay_config": lambda **settings: exphil.Dataset().add_replay(drill, **settings),
         "exphil_split_config": lambda **settings: dataset.split(**{"held_out": 0.5, **settings}),
         "exphil_slp_config": lambda **settings: exphil.Replay(drill, **settings),
@@ -84,7 +92,7 @@ def test_what_is_no_such_number_is_refused_by_name(model, dataset, drill):
                     refused(make, name, value)
             count += 1
             gc.collect()
-    assert count > 70, count
+    assert count > 90, count
 
 
 def test_numbers_of_numpy_are_numbers(model, dataset, drill):
@@ -122,6 +130,8 @@ def test_numbers_of_calls(model, dataset, drill, value):
     """Numbers that are no settings: positions, streams, ports, counts."""
     session, replay, trainer = exphil.Session(model), exphil.Replay(drill), exphil.Trainer(model, dataset, batch=2, time=10)
     prefetcher, stream, state = exphil.Prefetcher(dataset), exphil.Stream(), session.state_save()
+    world, rollout = exphil.World("pong-two"), exphil.Rollout(model.with_value())
+    learner, against = exphil.Learner(exphil.Trainer(model.with_value())), world.against(exphil.Model(world.spec, hidden=8))
     given = rows(3)
     for name, call in [
         ("index", dataset.frame), ("index", dataset.episode), ("game", lambda n: dataset.add_rows(*given, game=n)),
@@ -137,7 +147,12 @@ def test_numbers_of_calls(model, dataset, drill, value):
         ("own_port", stream.melee_frame), ("opponent_port", lambda n: stream.melee_frame(1, n)), ("port_index", stream.player),
         ("follower", lambda n: stream.player(0, n)), ("count", exphil.melee.frames),
         ("external", exphil.melee.character_name), ("external", exphil.melee.stage_name),
-        ("which", trainer.model), ("type", model.quantize), ("kind", replay.dump),
+        ("which", trainer.model), ("type", model.quantize), ("kind", replay.dump), ("lanes", lambda n: exphil.World("pong", n)),
+        ("seats", lambda n: exphil.World(world, seats=n)), ("state_bytes", lambda n: exphil.World(world, state_bytes=n)),
+        ("lane", world.reset), ("seed", lambda n: world.reset(0, n)), ("lane", world.save), ("lane", lambda n: world.load(n, b"")),
+        ("seed", lambda n: world.against(model, n)), ("index", against.opponent), ("seed", lambda n: model.with_value(seed=n)),
+        ("chunks", lambda n: next(learner.train(rollout, world, n))),
+        ("episode_seed", lambda n: exphil.Rollout(model, episode_seed=n)),
     ]:
         with pytest.raises((TypeError, ValueError, OverflowError), match=name):
             call(value)

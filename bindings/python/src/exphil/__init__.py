@@ -26,6 +26,7 @@ from .constants import (  # noqa: E402
     DataType,
     Deliver,
     Dump,
+    End,
     GameResult,
     HeadKind,
     Heads,
@@ -67,7 +68,9 @@ from .errors import (  # noqa: E402
 )
 from .files import Added, Refusal  # noqa: E402
 from .games import Game, Games, GamesWriter, refused_name  # noqa: E402
+from .learner import Learner  # noqa: E402
 from .losses import HeadLoss  # noqa: E402
+from .match import match  # noqa: E402
 from .model import Examined, Model  # noqa: E402
 from .plan import plan  # noqa: E402
 from .prefetcher import Batch, Prefetcher  # noqa: E402
@@ -83,6 +86,8 @@ from .records import (  # noqa: E402
     GamesInfo,
     HeadComparison,
     HeadReport,
+    LearnerMetrics,
+    MatchResult,
     MeleeField,
     MemoryInfo,
     Metrics,
@@ -90,6 +95,7 @@ from .records import (  # noqa: E402
     OptimizerInfo,
     Plan,
     PrefetcherInfo,
+    Record,
     ReplayResult,
     Report,
     SelectionReport,
@@ -98,12 +104,14 @@ from .records import (  # noqa: E402
     SlpPort,
     TensorInfo,
 )
+from .rollout import Rollout  # noqa: E402
 from .session import HeadPlay, Session  # noqa: E402
 from .slp import Replay, ReplayRows, Stream  # noqa: E402
 from .spec import HeadSpec, IdSpec, Spec  # noqa: E402
 from .tensor import Tensor  # noqa: E402
 from .told import Condition  # noqa: E402
-from .trainer import Communicator, Score, Trainer  # noqa: E402
+from .trainer import Communicator, Forward, Score, Trainer  # noqa: E402
+from .world import World  # noqa: E402
 
 __version__ = _written(_lib.EXPHIL_VERSION)
 
@@ -125,10 +133,12 @@ __all__ = [
     "DeviceError",
     "DeviceInfo",
     "Dump",
+    "End",
     "EpisodeInfo",
     "Examined",
     "ExphilError",
     "FormatError",
+    "Forward",
     "Game",
     "GameEnd",
     "GameInfo",
@@ -150,7 +160,10 @@ __all__ = [
     "InvalidError",
     "IoError",
     "Known",
+    "Learner",
+    "LearnerMetrics",
     "LogLevel",
+    "MatchResult",
     "MeleeField",
     "MemoryInfo",
     "Metrics",
@@ -167,6 +180,7 @@ __all__ = [
     "Prefetcher",
     "PrefetcherInfo",
     "Presence",
+    "Record",
     "Refusal",
     "Refused",
     "Replay",
@@ -174,6 +188,7 @@ __all__ = [
     "ReplayRows",
     "Report",
     "Rollback",
+    "Rollout",
     "Rows",
     "Schedule",
     "Score",
@@ -197,10 +212,12 @@ __all__ = [
     "Value",
     "VersionError",
     "Weights",
+    "World",
     "default_context",
     "devices",
     "library_path",
     "library_version",
+    "match",
     "melee",
     "plan",
     "refused_name",

@@ -37,15 +37,15 @@ class _Memory:
         self.__array_interface__ = interface
 
 
-def view(owner: Any, pointer: Any, shape: Sequence[int], dtype: Any) -> Array:
-    """A read-only array over memory that lives as long as owner."""
+def view(owner: Any, pointer: Any, shape: Sequence[int], dtype: Any, writable: bool = False) -> Array:
+    """An array over memory that lives as long as owner; read-only unless it is asked for."""
     kind = np.dtype(dtype)
     if pointer == ffi.NULL or 0 in shape:
         return np.empty(tuple(shape), kind)
     flat = np.dtype((np.void, kind.itemsize)) if kind.names else kind
     interface = {
         "version": 3,
-        "data": (int(ffi.cast("uintptr_t", pointer)), True),
+        "data": (int(ffi.cast("uintptr_t", pointer)), not writable),
         "shape": tuple(int(n) for n in shape),
         "typestr": flat.str,
     }

@@ -94,6 +94,14 @@ class Deliver(IntEnum):
     DECIDED = lib.EXPHIL_DELIVER_DECIDED
 
 
+class End(IntEnum):
+    """How an episode stands after a frame. OVER: nothing comes any more. CUT_OFF: it would have gone on."""
+
+    GOES_ON = lib.EXPHIL_GOES_ON
+    OVER = lib.EXPHIL_OVER
+    CUT_OFF = lib.EXPHIL_CUT_OFF
+
+
 class Rollback(IntEnum):
     """Which simulation of a frame a replay gives: the last complete one, the first, or all of them."""
 

@@ -106,6 +106,7 @@ _OUTPUT = {
     lib.exphil_model_load: "exphil_model",
     lib.exphil_model_load_memory: "exphil_model",
     lib.exphil_model_quantize: "exphil_model",
+    lib.exphil_model_with_value: "exphil_model",
     lib.exphil_trainer_model: "exphil_model",
     lib.exphil_dataset_create: "exphil_dataset",
     lib.exphil_dataset_open: "exphil_dataset",
@@ -120,6 +121,8 @@ _OUTPUT = {
     lib.exphil_games_open: "exphil_games",
     lib.exphil_games_read: "exphil_slp",
     lib.exphil_games_create: "exphil_games_writer",
+    lib.exphil_rollout_create: "exphil_rollout",
+    lib.exphil_learner_create: "exphil_learner",
 }
 
 

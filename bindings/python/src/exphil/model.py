@@ -220,7 +220,18 @@ class Model(Handle):
         data = address_of("char", array)
         self._core.call(lib.exphil_model_tensor_set, self._handle, c_text(name, "name"), data, array.nbytes)
 
-    # ---- fewer bits ----
+    # ---- what it becomes ----
+
+    def with_value(self, value: Code = Value.DETACHED, seed: int = 0) -> "Model":
+        """A copy with a new value head, "detached" or "shared", in the place of one that there may be: it decides as this model
+        does, and its value is 0. The weights below the value are drawn from seed."""
+        return self._child(self._core.create(
+            lib.exphil_model_with_value, self._handle, code(Value, value, "value"), number(seed, "seed", "uint64_t")))
+
+    def prepare(self) -> None:
+        """Makes what a session wants of a model beside its weights, so that Session.adopt finds it there. Once for a model, from
+        any thread."""
+        self._core.call(lib.exphil_model_prepare, self._handle)
 
     def quantize(self, type: Code = DataType.I8) -> "Model":
         """A new model that computes with "i8" or "bf16" weights. It plays, saves and loads, but trains no more."""
@@ -252,7 +263,7 @@ class Model(Handle):
         May be set while nothing else uses the model."""
         text = ffi.new("const char **")
         self._core.call(lib.exphil_model_notes, self._handle, text)
-        return ffi.string(text[0]).decode("utf-8")
+        return str(ffi.string(text[0]).decode("utf-8"))
 
     @notes.setter
     def notes(self, text: str) -> None:

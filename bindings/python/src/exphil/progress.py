@@ -5,8 +5,6 @@ import sys
 import time
 from typing import Any, Optional
 
-from .records import Metrics
-
 LINE_EVERY_S = 5.0
 
 
@@ -36,23 +34,23 @@ class _Lines:
 class Progress:
     """Shows updates as they come. enabled None: only when standard error is a terminal."""
 
-    def __init__(self, total: int, enabled: Optional[bool]) -> None:
+    def __init__(self, total: int, enabled: Optional[bool], unit: str = "update") -> None:
         if enabled is None:
             enabled = sys.stderr is not None and sys.stderr.isatty()
-        self._bar: Any = self._open(total) if enabled else None
+        self._bar: Any = self._open(total, unit) if enabled else None
 
     @staticmethod
-    def _open(total: int) -> Any:
+    def _open(total: int, unit: str) -> Any:
         try:
             from tqdm import tqdm  # type: ignore[import]
         except ImportError:
             return _Lines(total)
-        return tqdm(total=total, unit="update", dynamic_ncols=True)
+        return tqdm(total=total, unit=unit, dynamic_ncols=True)
 
-    def show(self, metrics: Metrics) -> None:
-        """One more update is done."""
+    def show(self, note: str) -> None:
+        """One more is done."""
         if self._bar is not None:
-            self._bar.set_postfix_str(f"loss {metrics.loss:.4f}, epoch {metrics.epoch}", refresh=False)
+            self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(1)
 
     def close(self) -> None:

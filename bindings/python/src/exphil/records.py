@@ -466,6 +466,62 @@ class GameEnd:
     percent: Tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class LearnerMetrics:
+    """What came of a chunk: means over its rows that were learnt from, of the last epoch where they change.
+
+    That it learns is seen in reward and, where episodes end, in episode_return. recomputed is 0 on the CPU with
+    as_played. unexplained is 0 for a perfect value, 1 for one as good as the mean. taken_back is 1 where most_kl was
+    exceeded.
+    """
+
+    chunks: int
+    updates: int
+    rows: int
+    episodes: int
+    episode_return: float
+    episode_frames: float
+    reward: float
+    kl_old: float
+    kl_to_teacher: float
+    kl_from_teacher: float
+    entropy: float
+    ratio: float
+    clipped: float
+    value_loss: float
+    unexplained: float
+    loss: float
+    gradient_norm: float
+    recomputed: float
+    taken_back: int
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """What came of a match, for the first policy: score is (won + drawn / 2) / games, low and high are 95 % of the scores that
+    other starts would have given. points, points_against and frames are those of all games."""
+
+    games: int
+    won: int
+    lost: int
+    drawn: int
+    score: float
+    low: float
+    high: float
+    points: float
+    points_against: float
+    frames: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """Episodes that ended against an opponent, of whoever learns: won and lost by the sum of an episode's rewards."""
+
+    episodes: int
+    won: int
+    lost: int
+
+
 STRUCTS: Dict[str, type] = {
     "exphil_device_info": DeviceInfo,
     "exphil_memory_info": MemoryInfo,
@@ -492,4 +548,7 @@ STRUCTS: Dict[str, type] = {
     "exphil_selection_report": SelectionReport,
     "exphil_plan": Plan,
     "exphil_slp_result": GameEnd,
+    "exphil_learner_metrics": LearnerMetrics,
+    "exphil_match_result": MatchResult,
+    "exphil_record": Record,
 }

@@ -12,7 +12,7 @@ from .arrays import Array, Floats, Ints, number, room, take
 from .codes import Code, code
 from .constants import Deliver, Mode
 from .errors import make_error, new_error, text
-from .handle import Config, Handle, expect, put
+from .handle import Config, Handle, expect, own, put
 from .model import Model
 from .records import SessionInfo
 from .spec import HeadSpec, Spec, spec_pointer
@@ -88,8 +88,8 @@ class Session(Handle):
     """
 
     __slots__ = (
-        "_p_floats", "_p_ids", "_p_actions", "_p_logits", "_p_frames", "_p_pads", "_frames", "_pads",
-        "_floats", "_ids", "_actions", "_logits", "_streams", "_sizes",
+        "_p_floats", "_p_ids", "_p_actions", "_p_logits", "_p_value", "_p_frames", "_p_pads", "_frames", "_pads",
+        "_floats", "_ids", "_actions", "_logits", "_value", "_streams", "_sizes",
     )  # fmt: skip
 
     def __init__(
@@ -134,6 +134,7 @@ class Session(Handle):
         self._p_ids, self._ids = room("int32_t", (streams, info.id_count), np.int32)
         self._p_actions, self._actions = room("int32_t", (streams, info.head_count), np.int32)
         self._p_logits, self._logits = room("float", (streams, info.logit_count), np.float32)
+        self._p_value, self._value = room("float", (streams,), np.float32)
         self._frames: Optional[Array] = None
         self._pads: Optional[Array] = None
 
@@ -154,6 +155,16 @@ class Session(Handle):
         arrays. With one stream the first dimension may be left out. noise, uniform in (0,1), [B,L] for L logits,
         replaces the session's own.
         """
+        if floats is not None or ids is not None:
+            self._fill(floats, ids)
+        status = _step_row(
+            self._handle, self._p_floats, self._p_ids, _NULL if noise is None else self._noise(noise), self._p_actions
+        )
+        if status < 0:
+            self._fail(status)
+        return self._actions
+
+    def _fill(self, floats: Any, ids: Any) -> None:
         if floats is not None:
             if ids is None and self._sizes[1]:
                 raise self._half("ids", self._sizes[1])
@@ -162,12 +173,6 @@ class Session(Handle):
             if floats is None and self._sizes[0]:
                 raise self._half("floats", self._sizes[0])
             self._put(self._ids, ids, "ids")
-        status = _step_row(
-            self._handle, self._p_floats, self._p_ids, _NULL if noise is None else self._noise(noise), self._p_actions
-        )
-        if status < 0:
-            self._fail(status)
-        return self._actions
 
     def _half(self, name: str, count: int) -> ValueError:
         return ValueError(
@@ -243,6 +248,15 @@ class Session(Handle):
         values = take(action, np.int32, (self._sizes[2],), "action")
         self._check(lib.exphil_session_override(self._handle, number(stream, "stream"), ffi.from_buffer("int32_t[]", values)))
 
+    def adopt(self, model: Model) -> Optional[Model]:
+        """The next steps play the weights of this model (Model.prepare), with state, queue and random streams as they are: what
+        is restored from before plays the weights of its frame, and meets these where it met them first. Gives the model whose
+        place they have taken, if there is one. StateError: the session was not made adoptable."""
+        expect(model, Model, "model")
+        before = ffi.new("exphil_model **")
+        self._check(lib.exphil_session_adopt(self._handle, model._handle, before))
+        return None if before[0] == _NULL else model._child(own("exphil_model", before[0]))
+
     # ---- its arrays ----
 
     @property
@@ -268,6 +282,13 @@ class Session(Handle):
             at = self._p_logits + stream * count
             self._check(lib.exphil_session_logits(self._handle, stream, at, count))
         return self._logits
+
+    @property
+    def value(self) -> Floats:
+        """[B], what the value head said in the last step; fetched when asked for. StateError: the model has none."""
+        for stream in range(self._streams):
+            self._check(lib.exphil_session_value(self._handle, stream, self._p_value + stream))
+        return self._value
 
     @property
     def frames(self) -> Array:

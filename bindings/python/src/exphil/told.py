@@ -51,7 +51,7 @@ def integers(config: Config, values: Sequence[int], name: str) -> Any:
 
 def told_columns(struct: Any) -> int:
     """Columns of exphil_batch.conditions, from a native exphil_sampling or exphil_model_info."""
-    return int(struct.condition_count) + (struct.delay_count > 0)
+    return int(struct.condition_count) + int(struct.delay_count > 0)
 
 
 def read_told(struct: Any) -> "tuple[list[Condition], list[int]]":

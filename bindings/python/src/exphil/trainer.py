@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Array, number
+from .arrays import Array, number, pointer, take, view
 from .codes import Code, code
 from .constants import DataType, Precision, Schedule, Weights
 from .dataset import Dataset, dataset_pointer
@@ -56,6 +56,15 @@ def _communicator(communicator: Optional[Communicator], config: Config) -> Any:
 
 
 @dataclass(frozen=True)
+class Forward:
+    """What Trainer.forward gives: logits [B*T,L], values [B*T] (None: the model has no value head). They are the trainer's own
+    memory, good until backward or abandon."""
+
+    logits: Array
+    values: Optional[Array]
+
+
+@dataclass(frozen=True)
 class Score:
     """Where training stands: metrics of the last update, and how well the weights predict what was held out."""
 
@@ -66,13 +75,13 @@ class Score:
 class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
-    dataset None is for step_batch alone. The settings are those of the C structs exphil_optimizer_config (rate to
+    dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
     resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots,
     neutral_start and conditions are the model's) and exphil_trainer_config (losses to as_played), by name; 0 and None
     stand for the library's defaults. One thread at a time.
     """
 
-    __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes")
+    __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes", "_type", "_half")
 
     def __init__(
         self,
@@ -132,9 +141,9 @@ class Trainer(Handle):
         expect(model, Model, "model")
         if dataset is not None:
             expect(dataset, Dataset, "dataset")
-        self._core = model._core
-        info, self._heads = model.info, model.spec.heads
+        self._core, info, self._heads = model._core, model.info, model.spec.heads
         self._sizes = info.float_count, info.id_count, info.head_count, info.action_slots, told_columns(info)
+        self._type = np.float64 if info.type == DataType.F64 else np.float32
         optimizer = Config("exphil_optimizer_config").set(
             rate=rate,
             beta1=beta1,
@@ -198,6 +207,8 @@ class Trainer(Handle):
         self, model: Model, dataset: Optional[Dataset], optimizer: Config, sampling: Config, config: Config
     ) -> None:
         core = self._core
+        # Between forward and backward: the batch, and the shape of its gradients.
+        self._half: Optional[Tuple[Config, Tuple[int, int]]] = None
         self._prefetcher: Any = ffi.NULL
         if dataset is not None:
             self._prefetcher = core.create(lib.exphil_prefetcher_create, dataset._handle, sampling)
@@ -226,6 +237,48 @@ class Trainer(Handle):
         """One update from a batch of your own, every value checked. All batches of a trainer have one shape."""
         return self._metrics(lib.exphil_trainer_step_batch, batch_config(batch, self._sizes))
 
+    def forward(self, batch: Batch, states: Any = None) -> Forward:
+        """The first half of an update whose loss is yours: the weights as they are over one batch, which must stay as it is until
+        backward or abandon; one of them must follow. mask only counts frames.
+
+        states: where each lane begins, what state_save gave of B sessions or streams, one after the other or as a list. None: the
+        carried state.
+        """
+        given = batch_config(batch, self._sizes)
+        if isinstance(states, (list, tuple)):
+            states = b"".join(states)
+        blocks = ffi.NULL if states is None else ffi.from_buffer(states)
+        told = Config("exphil_forward")
+        handle, forward = self._handle, told.struct
+        self._core.call(lib.exphil_trainer_forward, handle, given, blocks, 0 if states is None else len(blocks), told)
+        self._half = given, (forward.rows, forward.logit_count)
+        return Forward(
+            view(handle, forward.logits, (forward.rows, forward.logit_count), self._type),
+            None if forward.values == ffi.NULL else view(handle, forward.values, (forward.rows,), self._type),
+        )
+
+    def backward(self, dlogits: Any, dvalues: Any = None, loss: float = 0.0) -> Metrics:
+        """The second half: gradients of your loss by what forward gave, dlogits [B*T,L] and dvalues [B*T] (None: 0), not divided
+        by anything; then clipping and AdamW. loss is what metrics tell.
+
+        NumericError: a number is not finite, also in the gradient of the weights, which are then as before.
+        """
+        handle, half = self._handle, self._half
+        gradients = [ffi.NULL, ffi.NULL]
+        if half is not None:
+            for i, (value, shape) in enumerate(((dlogits, half[1]), (dvalues, half[1][:1]))):
+                if i == 0 or value is not None:
+                    gradients[i] = pointer("char", take(value, self._type, shape, "dvalues" if i else "dlogits"))
+        metrics = empty(Metrics)
+        self._core.call(lib.exphil_trainer_backward, handle, *gradients, loss, metrics)
+        self._half = None
+        return read(Metrics, metrics, len(self._heads))
+
+    def abandon(self) -> None:
+        """No update after forward: weights and moments are as before it, and the carried state is where the batch began."""
+        self._core.call(lib.exphil_trainer_abandon, self._handle)
+        self._half = None
+
     def train(self, updates: int, *, progress: Optional[bool] = None) -> Iterator[Metrics]:
         """Updates as an iterator: for metrics in trainer.train(updates=1000).
 
@@ -236,7 +289,7 @@ class Trainer(Handle):
         try:
             for _ in range(updates):
                 metrics = self.step()
-                shown.show(metrics)
+                shown.show(f"loss {metrics.loss:.4f}, epoch {metrics.epoch}")
                 yield metrics
         finally:
             shown.close()
@@ -351,7 +404,7 @@ class Trainer(Handle):
     def close(self) -> None:
         """Gives the trainer, its optimizer and its prefetcher up."""
         super().close()
-        self._prefetcher, self._optimizer = ffi.NULL, None
+        self._prefetcher, self._optimizer, self._half = ffi.NULL, None, None
 
     @property
     def sizes(self) -> Tuple[int, int, int, int]:

@@ -1,0 +1,144 @@
+"""The rollout: a session that plays, and keeps what it plays for a learner."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NoReturn, Optional, Sequence
+
+import numpy as np
+
+from ._native import ffi, lib
+from .arrays import Ints, number, pointer, room, take
+from .codes import Code
+from .constants import Deliver
+from .errors import make_error
+from .handle import Handle, Config, expect
+from .model import Model
+from .session import HeadPlay, Session, session_config
+from .spec import Spec
+from .world import World
+
+_NULL = ffi.NULL
+_step = lib.exphil_rollout_step
+_reward = lib.exphil_rollout_reward
+
+
+def _belongs(rollout: Any, session: Any) -> None:
+    """A rollout's session ends with it, and keeps it until then."""
+
+
+class Rollout(Handle):
+    """A session that records what it does, in chunks of time rows (0: 64) for each of its streams. Its model has a value head.
+
+    The other settings are those of Session; actions must be drawn, so that deterministic ones are refused, as conditions are.
+    seed is that of the actions, episode_seed (None: the same) that of the episodes of a world. One thread at a time.
+    """
+
+    __slots__ = ("_played", "_p_reward", "_p_end", "_rewards", "_ends")
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        time: int = 0,
+        episode_seed: Optional[int] = None,
+        heads: Optional[Sequence[HeadPlay]] = None,
+        spec: Optional[Spec] = None,
+        delay_frames: Optional[int] = None,
+        mode: Optional[Code] = None,
+        seed: int = 0,
+        streams: int = 0,
+        deadline_ns: int = 0,
+        deterministic: bool = False,
+        deliver: Code = Deliver.DUE,
+        conditions: Optional[Sequence[int]] = None,
+        adoptable: bool = False,
+    ) -> None:
+        session = session_config(
+            model,
+            heads,
+            spec,
+            delay_frames,
+            mode,
+            deliver,
+            conditions,
+            seed=seed,
+            streams=streams,
+            deadline_ns=deadline_ns,
+            deterministic=deterministic,
+            adoptable=adoptable,
+        )
+        config = Config("exphil_rollout_config").set(
+            time=time, seed=session.struct.seed if episode_seed is None else number(episode_seed, "episode_seed", "uint64_t")
+        )
+        self._core = model._core
+        self._handle = self._core.create(lib.exphil_rollout_create, model._handle, session, config)
+        self._played = self._session()
+        streams = self._played._streams
+        self._p_reward, self._rewards = room("float", (streams,), np.float32)
+        self._p_end, self._ends = room("uint8_t", (streams,), np.uint8)
+
+    def _session(self) -> Session:
+        handle = self._handle
+        made = Session.__new__(Session)
+        made._core = self._core
+        made._open(ffi.gc(lib.exphil_rollout_session(handle), partial(_belongs, handle)))
+        return made
+
+    @property
+    def session(self) -> Session:
+        """The session that plays, for its arrays, logits, values and latency, and to override actions. It is stepped, reset and
+        restored by the rollout alone."""
+        self._handle
+        if self._played.closed:
+            self._played = self._session()
+        return self._played
+
+    def _fail(self, status: int) -> NoReturn:
+        if status == lib.EXPHIL_E_BUSY:
+            raise make_error(status, "the rollout is in use on another thread")
+        self.session._fail(status)
+
+    def step(self, floats: Any = None, ids: Any = None) -> Ints:
+        """Session.step_row, recorded. StateError: the chunk is full, or the frame before has no reward yet."""
+        handle, played = self._handle, self._played
+        if floats is not None or ids is not None:
+            played._fill(floats, ids)
+        status = _step(handle, played._p_floats, played._p_ids, played._p_actions)
+        if status < 0:
+            self._fail(status)
+        return played._actions
+
+    def reward(self, reward: Any, end: Any, floats: Any = None, ids: Any = None) -> bool:
+        """What came of the last step: reward [B] and end [B] (End), of one stream also as numbers. True: the chunk is full.
+
+        floats [B,F] and ids [B,K] are the rows that show what came of it, also of a stream that was cut off. They are wanted
+        without a delay, where a stream is cut off or the chunk becomes full. After an end the next row is another episode's.
+        """
+        handle, count = self._handle, self._rewards.shape
+        self._rewards[...] = take([reward] if count == (1,) and np.ndim(reward) == 0 else reward, np.float32, count, "reward")
+        self._ends[...] = take([end] if count == (1,) and np.ndim(end) == 0 else end, np.uint8, count, "end")
+        sizes, rows = self._played._sizes, [_NULL, _NULL]
+        for i, (value, kind, dtype) in enumerate(((floats, "float", np.float32), (ids, "int32_t", np.int32))):
+            if value is not None:
+                shape = (sizes[i],) if count == (1,) and np.ndim(value) == 1 else (*count, sizes[i])
+                rows[i] = pointer(kind, take(value, dtype, shape, "ids" if i else "floats"))
+        status = _reward(handle, self._p_reward, self._p_end, *rows)
+        if status < 0:
+            self._fail(status)
+        return bool(status == lib.EXPHIL_END)
+
+    def run(self, world: World) -> None:
+        """Plays a world until the chunk is full; its streams are this rollout's. The first call starts its episodes, which go on
+        from chunk to chunk. What a world raises comes out here, and the rollout is then to be closed."""
+        expect(world, World, "world")
+        handle, played = self._handle, world._handle
+        world._play((handle, played), self._core.call, lib.exphil_rollout_run, handle, played)
+
+    def close(self) -> None:
+        """Gives the rollout and its session up."""
+        if not self.closed:
+            self._played.close()
+        super().close()
+
+
+__all__ = ["Rollout"]
