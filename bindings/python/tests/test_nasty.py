@@ -31,7 +31,7 @@ def objects(spec, drill):
     return [model, dataset, exphil.Prefetcher(dataset, model, batch=2, time=10),
             exphil.Trainer(model, dataset, batch=2, time=10), exphil.Session(model), exphil.Session(exphil.Model(hidden=8)),
             exphil.Replay(drill), exphil.Stream(), model.tensor("input.weight"), exphil.Rollout(valued, time=3), world, against,
-            exphil.Learner(exphil.Trainer(valued))]
+            exphil.Learner(exphil.Trainer(valued)), exphil.World("cartpole").env()]
 
 
 def methods(thing):
@@ -82,7 +82,7 @@ def test_constructors_and_functions(spec, drill, folder):
         (exphil.Prefetcher, (dataset, model)), (exphil.Replay, (drill,)), (exphil.Replay.read, ()), (exphil.Stream, ()),
         (exphil.Model.load, ()), (exphil.Model.load_memory, ()), (exphil.Dataset.open, ()),
         (exphil.Rollout, (valued,)), (exphil.Learner, (exphil.Trainer(valued),)), (exphil.World, ("pong",)), (exphil.World, ()),
-        (partial(exphil.World, game, spec=spec), ()), (exphil.match, (fighter, fighter)), (exphil.match, ()),
+        (partial(exphil.World, game, spec=spec), ()), (exphil.World.of, ()), (exphil.match, (fighter, fighter)), (exphil.match, ()),
         (partial(exphil.match, fighter, fighter, world, games=2, points=1, most_frames=9), ()),
         (exphil.Communicator, ()), (exphil.HeadLoss, ()), (exphil.HeadPlay, ()), (exphil.Spec, ("l", "c")),
     ]  # fmt: skip

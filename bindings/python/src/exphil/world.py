@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -11,12 +11,16 @@ from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, number, room, take, view
 from .constants import HeadKind
 from .context import Context, context_or_default
+from .envs import Envs
 from .errors import make_error
 from .handle import Config, Handle, c_text, expect, keep_raised
 from .model import Model
 from .records import Record
 from .spec import Spec, read_spec, spec_pointer
 from .structs import empty, read
+
+if TYPE_CHECKING:
+    from .env import Env
 
 Result = TypeVar("Result")
 
@@ -203,6 +207,22 @@ class World(Handle):
         # Values of a head: classes, or bits together.
         self._limits = [1 << head.count if head.kind == HeadKind.BERNOULLI else head.count for head in self._spec.heads]
 
+    @classmethod
+    def of(
+        cls, envs: Sequence[Any], *, name: Optional[str] = None, state_bytes: int = 0, context: Optional[Context] = None
+    ) -> "World":
+        """A world whose lanes are environments of Gymnasium's interface: reset(seed=) -> (observation, info), step(action) ->
+        (observation, reward, terminated, truncated, info), observation_space and action_space.
+
+        Observations may be Box, MultiBinary (floats, as they are: bring them near 1), Discrete, MultiDiscrete (ids), and Dict and
+        Tuple of these. Actions may be Discrete, MultiDiscrete (a head for each number) or MultiBinary. name is that of the
+        layout (None: the environment's own). With state_bytes the environments have save() -> bytes and load(bytes).
+        """
+        lanes = Envs(envs, name)
+        for env in lanes.envs if state_bytes else ():
+            _expect_methods(env, "an environment must", "save", "load")
+        return cls(lanes, len(lanes.envs), spec=lanes.spec, state_bytes=state_bytes, context=context)
+
     def against(self, opponents: Union[Model, Sequence[Model]], seed: int = 0) -> "World":
         """The same lanes with one seat: the other of two is played by policies that do not learn. Lane l is played against
         opponents[l % n], in the first seat where l // n is even and in the second elsewhere. seed: of their draws.
@@ -229,6 +249,13 @@ class World(Handle):
         self._play(None, self._core.call, lib.exphil_world_opponent, self._handle, number(index, "index"),
                    ffi.NULL if model is None else model._handle, record)
         return read(Record, record)
+
+    def env(self) -> "Env":
+        """This world, of one lane and one seat, as an environment of Gymnasium's interface; one of gymnasium.Env's class where that
+        is installed."""
+        from .env import Env
+
+        return Env(self)
 
     # ---- playing it ----
 
