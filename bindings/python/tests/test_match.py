@@ -121,8 +121,10 @@ def test_opponents_play_the_other_seat():
     parts = Parts(against, time=40, half_life_frames=1)
     told = parts.chunks(12)
     assert against.opponent(1).episodes > 0 and told[-1].reward > told[0].reward
-    for index, model, error in [(2, None, exphil.InvalidError), (-1, None, exphil.InvalidError), (0, good.with_value("detached"), exphil.MismatchError),
-                                (0, exphil.Model(PONG, **SMALL), exphil.MismatchError)]:
+    for index, model, error in [
+        (2, None, exphil.InvalidError), (-1, None, exphil.InvalidError), (0, good.with_value("detached"), exphil.MismatchError),
+        (0, exphil.Model(PONG, **SMALL), exphil.MismatchError),
+    ]:
         with pytest.raises(error):
             against.opponent(index, model)
     with pytest.raises(TypeError, match="model"):
@@ -132,12 +134,14 @@ def test_opponents_play_the_other_seat():
 
 
 def test_opponents_that_are_refused():
-    model = player(1)
-    for make, error in [(lambda: duels().against([]), exphil.InvalidError), (lambda: duels(1).against([model] * 2), exphil.InvalidError),
-                        (lambda: catch(2).against(model), exphil.InvalidError), (lambda: duels().against([model, 3]), TypeError),
-                        (lambda: duels().against(exphil.Model(PONG, **SMALL)), exphil.MismatchError),
-                        (lambda: duels().against(model, seed=-1), OverflowError), (lambda: duels().against(3), TypeError),
-                        (lambda: duels().against(exphil.Model(Duel.spec, context=exphil.Context(), **SMALL)), exphil.MismatchError)]:
+    model, elsewhere = player(1), exphil.Model(Duel.spec, context=exphil.Context(), **SMALL)
+    for make, error in [
+        (lambda: duels().against([]), exphil.InvalidError), (lambda: duels(1).against([model] * 2), exphil.InvalidError),
+        (lambda: catch(2).against(model), exphil.InvalidError), (lambda: duels().against([model, 3]), TypeError),
+        (lambda: duels().against(exphil.Model(PONG, **SMALL)), exphil.MismatchError),
+        (lambda: duels().against(model, seed=-1), OverflowError), (lambda: duels().against(3), TypeError),
+        (lambda: duels().against(elsewhere), exphil.MismatchError),
+    ]:
         with pytest.raises(error):
             make()
 

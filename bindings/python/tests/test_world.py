@@ -20,8 +20,8 @@ def test_worlds_of_the_library():
         assert [array.shape for array in told] == [(3 * seats, floats), (3 * seats, 0), (3 * seats,), (3,)]
         assert told[0] is world.floats and told[1] is world.ids and not told[3].any()
         assert world.floats[:seats].tolist() == world.floats[-seats:].tolist()
-    for wrong, error in [(("chess",), exphil.InvalidError), (("pong", 0), exphil.InvalidError), (("pong", 4097), exphil.InvalidError),
-                         (("a\0b",), ValueError)]:
+    for wrong, error in [(("chess",), exphil.InvalidError), (("pong", 0), exphil.InvalidError),
+                         (("pong", 4097), exphil.InvalidError), (("a\0b",), ValueError)]:
         with pytest.raises(error):
             exphil.World(*wrong)
     with pytest.raises(TypeError, match="own spec"):
@@ -64,8 +64,10 @@ def test_objects_that_are_no_games():
         (Catch(1), {}, TypeError, "spec is missing"), (Catch(1), dict(spec=3), TypeError, "spec"),
         (object(), {}, TypeError, "object has not"), (SimpleNamespace(reset=len), {}, TypeError, "have step"),
         (SimpleNamespace(reset=len, step=len), dict(state_bytes=4), TypeError, "have save"),
-        (Catch(1), dict(spec=Catch.spec, lanes=0), ValueError, "lanes"), (Catch(1), dict(spec=Catch.spec, lanes=4097), ValueError, "lanes"),
-        (Catch(1), dict(spec=Catch.spec, seats=9), ValueError, "seats"), (Catch(1), dict(spec=Catch.spec, state_bytes=-1), ValueError, "state"),
+        (Catch(1), dict(spec=Catch.spec, lanes=0), ValueError, "lanes"),
+        (Catch(1), dict(spec=Catch.spec, lanes=4097), ValueError, "lanes"),
+        (Catch(1), dict(spec=Catch.spec, seats=9), ValueError, "seats"),
+        (Catch(1), dict(spec=Catch.spec, state_bytes=-1), ValueError, "state"),
         (Catch(1), dict(spec=exphil.Spec("a b", "c", 1, Catch.spec.heads)), exphil.InvalidError, "layout"),
         (Catch(1), dict(spec=exphil.Spec("a", "c", 1, ())), exphil.InvalidError, "head_count"),
     ]:
@@ -102,6 +104,10 @@ def multi_discrete(nvec):
 
 def multi_binary(*shape):
     return SimpleNamespace(n=shape[0] if len(shape) == 1 else shape, shape=shape)
+
+
+def spaces(inner):
+    return SimpleNamespace(spaces=inner, shape=None)
 
 
 class Guess:
@@ -162,7 +168,7 @@ SPACES = [
     (discrete(5, start=-2), -1, [], [1]),
     (multi_discrete([[3, 4], [5, 6]]), np.array([[0, 3], [2, 5]]), [], [0, 3, 2, 5]),
     (multi_binary(3), np.array([1, 0, 1], np.int8), [1, 0, 1], []),
-    (SimpleNamespace(spaces={"a": discrete(4), "b": SimpleNamespace(spaces=(box(0, 1, ()), multi_discrete([2, 9])), shape=None)}, shape=None),
+    (spaces({"a": discrete(4), "b": spaces((box(0, 1, ()), multi_discrete([2, 9])))}),
      {"b": (0.5, [1, 7]), "a": 3}, [0.5], [3, 1, 7]),
 ]
 
@@ -178,7 +184,8 @@ def test_observations_of_every_kind(space, shown, floats, ids):
 
 
 @pytest.mark.parametrize("space, values, action", [
-    (discrete(4, start=3), [2], 5), (multi_discrete([2, 3]), [1, 2], [1, 2]), (multi_discrete([[2, 3], [4, 5]]), [1, 2, 3, 4], [[1, 2], [3, 4]]),
+    (discrete(4, start=3), [2], 5), (multi_discrete([2, 3]), [1, 2], [1, 2]),
+    (multi_discrete([[2, 3], [4, 5]]), [1, 2, 3, 4], [[1, 2], [3, 4]]),
     (multi_binary(3), [0b110], [0, 1, 1]), (multi_binary(2, 2), [0b0110], [[0, 1], [1, 0]]),
     (multi_binary(33), [1 << 30, 0b10], [0] * 30 + [1, 0, 1]),
 ])

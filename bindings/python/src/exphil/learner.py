@@ -115,8 +115,9 @@ class Learner(Handle):
         world._play(None, self._core.call, function, handle, rollout._handle, world._handle, path_bytes(path))
 
     def save(self, path: Path, rollout: Rollout, world: Optional[World] = None) -> None:
-        """Trainer.save between two chunks, with all that the next chunk depends on: the session's states, the teacher's, and the games
-        of the world that the rollout runs (UnsupportedError: it cannot be saved). None: you play, and keep your own games."""
+        """Trainer.save between two chunks, with all that the next chunk depends on: the session's states, the teacher's, and the
+        games of the world that the rollout runs (UnsupportedError: it cannot be saved). None: you play, and keep your own
+        games."""
         self._kept(lib.exphil_learner_save, path, rollout, world)
 
     def resume(self, path: Path, rollout: Rollout, world: Optional[World] = None) -> None:

@@ -11,7 +11,7 @@ from .arrays import Ints, number, pointer, room, take
 from .codes import Code
 from .constants import Deliver
 from .errors import make_error
-from .handle import Handle, Config, expect
+from .handle import Config, Handle, expect
 from .model import Model
 from .session import HeadPlay, Session, session_config
 from .spec import Spec

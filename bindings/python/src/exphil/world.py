@@ -234,7 +234,8 @@ class World(Handle):
             expect(model, Model, "each of opponents")
         native = ffi.new("exphil_model *[]", [model._handle for model in models])
         handle, made = self._handle, ffi.new("exphil_world *")
-        self._core.call(lib.exphil_world_against, self._context, handle, native, len(models), number(seed, "seed", "uint64_t"), made)
+        drawn = number(seed, "seed", "uint64_t")
+        self._core.call(lib.exphil_world_against, self._context, handle, native, len(models), drawn, made)
         against = World.__new__(World)
         against._core = self._core
         against._open(self._context, _own(made, handle), self._game, self._lock)
@@ -303,8 +304,8 @@ class World(Handle):
         return lane
 
     def reset(self, lane: int, seed: int = 0) -> Tuple[Floats, Ints]:
-        """A new episode, for a host that plays by itself: floats [seats,F] and ids [seats,K] of its first row, parts of this world's
-        arrays."""
+        """A new episode, for a host that plays by itself: floats [seats,F] and ids [seats,K] of its first row, parts of this
+        world's arrays."""
         first, arrays = self._lane(lane) * self.seats, self._own_arrays()
         (p_floats, floats), (p_ids, ids) = arrays["floats"], arrays["ids"]
         self._ask((p_floats, p_ids, self._handle), "reset", lane, number(seed, "seed", "uint64_t"),
