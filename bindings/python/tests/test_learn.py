@@ -3,6 +3,7 @@ import contextlib
 import gc
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -385,7 +386,8 @@ def test_halves_of_an_update(spec, dataset):
 def test_forward_from_the_states_of_sessions():
     """To the last bit what was played."""
     model = exphil.Model(Catch.spec, seed=4, **{**SMALL, "blocks": "gru mamba"})
-    session, rows = exphil.Session(model, streams=2, seed=1), np.random.default_rng(0).standard_normal((30, 2, 3)).astype(np.float32)
+    session = exphil.Session(model, streams=2, seed=1)
+    rows = np.random.default_rng(0).standard_normal((30, 2, 3)).astype(np.float32)
     for row in rows[:10]:
         session.step_row(row)
     states = [session.state_save(0), session.state_save(1)]
@@ -569,7 +571,8 @@ def test_every_order_of_closing():
                     lambda: parts.rollout.session, lambda: parts.world.reset(0), lambda: parts.world.spec,
                     lambda: parts.world.lanes, lambda: parts.world.step([[0], [0]]), lambda: parts.world.save(0),
                     lambda: parts.rollout.step(), lambda: parts.rollout.reward([0, 0], [0, 0]),
-                    lambda: parts.learner.save("x", parts.rollout), lambda: next(parts.learner.train(parts.rollout, parts.world, 1))):
+                    lambda: parts.learner.save("x", parts.rollout),
+                    lambda: next(parts.learner.train(parts.rollout, parts.world, 1))):
             with pytest.raises(exphil.ClosedError):
                 use()
                 pytest.fail("a closed object was used")
@@ -721,3 +724,12 @@ def test_progress_is_shown(capsys, monkeypatch):
     list(parts.learner.train(parts.rollout, parts.world, 2, progress=True))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in lines] == ["1/2", "2/2"] and "reward" in lines[0]
+
+
+def test_the_example_of_the_readme(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "README.md"), encoding="utf-8") as file:
+        example = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)[3]
+    assert len(example.splitlines()) < 25
+    exec(compile(example, "README.md", "exec"), {})
+    assert float(capsys.readouterr().out.split()[-1]) > 475
