@@ -332,6 +332,9 @@ PYTHON = {
         "    as_played. unexplained is 0 for a perfect value, 1 for one as good as the mean. taken_back is 1 where most_kl was\n"
         "    exceeded.\n"
         "    "),
+    "exphil_outcome_metrics": ("OutcomeMetrics",
+        "What came of an update of outcome-weighted imitation: known rows have a return, effective is the share of the rows that\n"
+        "    so many of equal weight would be, clipped the share at the cap."),
     "exphil_match_result": ("MatchResult",
         "What came of a match, for the first policy: score is (won + drawn / 2) / games, low and high are 95 % of the scores that\n"
         "    other starts would have given. points, points_against and frames are those of all games."),

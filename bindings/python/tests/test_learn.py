@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import rows
 from test_life import in_child, until_interrupted
 
 import exphil
@@ -733,3 +734,38 @@ def test_the_example_of_the_readme(tmp_path, capsys, monkeypatch):
     assert len(example.splitlines()) < 25
     exec(compile(example, "README.md", "exec"), {})
     assert float(capsys.readouterr().out.split()[-1]) > 475
+
+
+def test_outcomes_weigh_rows(spec):
+    dataset = exphil.Dataset(spec)
+    for game in range(1, 5):
+        floats, ids, actions = rows(200)
+        dataset.add_rows(floats, ids, actions, game=game)
+        dataset.set_rewards(game, np.random.default_rng(game).normal(size=200), half_life_frames=20.0)
+    model = exphil.Model(spec, blocks="gru", hidden=8, head_width=8, value="detached")
+    with exphil.Prefetcher(dataset, model=model, batch=2, time=16) as batches:
+        batch = next(iter(batches))
+        assert batch.returns is not None and batch.returns.shape == batch.mask.shape
+        assert np.isnan(batch.returns[batch.mask == 0]).all() and not np.isnan(batch.returns[batch.mask > 0]).any()
+    trainer = exphil.Trainer(model, dataset, batch=2, time=16)
+    plain = trainer.step_outcome()
+    weighted = trainer.step_outcome(beta=0.5, cap=3.0)
+    assert plain.effective == 1.0 and 0.0 < weighted.effective < 1.0
+    assert weighted.update == 2 and weighted.known > 0 and weighted.value_loss > 0.0
+    with pytest.raises(exphil.InvalidError, match="beta"):
+        trainer.step_outcome(beta=-1.0)
+    with pytest.raises(exphil.NumericError, match="rewards"):
+        dataset.set_rewards(1, [0.0, float("nan")])
+
+
+def test_a_frame_of_melee_is_worth_something():
+    before, now = np.zeros(1, exphil.melee.FRAME), np.zeros(1, exphil.melee.FRAME)
+    for frame, at in ((before, 10), (now, 11)):
+        exphil.melee.begin(frame)
+        frame["frame"], frame["stage"], frame["own_port"], frame["opponent_port"] = at, 32, 1, 2
+        frame["player"]["present"][0, :2], frame["player"]["action_state"][0, :2] = 1, 14
+    now["player"]["percent"][0, 1] = 12.0
+    assert exphil.melee.reward(before, now) == pytest.approx(0.12)
+    assert exphil.melee.reward(before, now, damage=-1.0) == 0.0
+    now["player"]["action_state"][0, 0] = 3
+    assert exphil.melee.reward(before, now) == pytest.approx(-0.88)

@@ -197,7 +197,7 @@ def test_objects_without_init_are_closed(spec, tmp_path):
              "port": 1, "state": b"", "games": exphil.Games(tmp_path / "games"), "game": 0,
              "first": 0, "count": 1, "values": {}, "weight": 1.0, "see": lambda seen: None,
              "text": "", "model": made["model"], "dlogits": [], "world": exphil.World("cartpole"), "lane": 0, "opponents": [],
-             "rollout": exphil.Rollout(made["model"].with_value()), "reward": [0], "end": [0], "chunks": 1}
+             "rollout": exphil.Rollout(made["model"].with_value()), "reward": [0], "end": [0], "chunks": 1, "rewards": [0.0]}
     kinds = [kind for kind in vars(exphil).values() if inspect.isclass(kind) and issubclass(kind, exphil.handle.Slots)]
     count = 0
     for kind in kinds:

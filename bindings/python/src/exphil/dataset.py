@@ -186,6 +186,24 @@ class Dataset(Handle):
         self._core.call(lib.exphil_dataset_add_games, self._handle, games._handle, config, report)
         return read(SelectionReport, report)
 
+    def set_rewards(
+        self, game: int, rewards: Any, *, port: int = 0, first_frame: int = 0, over: bool = True, half_life_frames: float = 240.0
+    ) -> None:
+        """What came of each frame for one player of one game (EpisodeInfo has game and port): rewards of the frames from
+        first_frame on. over False: the game was cut off. Batches of prefetchers made afterwards have the discounted returns."""
+        values = take(rewards, np.float32, (None,), "rewards")
+        self._core.call(
+            lib.exphil_dataset_rewards_set,
+            self._handle,
+            number(game, "game", "uint64_t"),
+            number(port, "port", "int32_t"),
+            number(first_frame, "first_frame", "int32_t"),
+            pointer("float", values),
+            len(values),
+            1 if over else 0,
+            half_life_frames,
+        )
+
     def add_rows(self, floats: Any, ids: Any, actions: Any, *, game: int = 0) -> None:
         """Adds one episode of any game: floats [T,F], ids [T,K] (None where K is 0), actions [T,A]; copied.
 

@@ -12,7 +12,7 @@ from ._native import ffi, lib
 from .arrays import Array, Floats, Ints, number, record, room, take
 from .constants import Known
 from .errors import call, text
-from .handle import c_text, put
+from .handle import Config, c_text, put
 from .records import MeleeField
 from .spec import Spec, empty_spec, read_spec
 from .structs import empty, read
@@ -94,6 +94,32 @@ def encode(frame: Any, layout: Optional[str] = None) -> Tuple[Floats, Ints]:
     p_ids, ids = room("int32_t", (len(sizes.ids),), np.int32)
     call(lib.exphil_melee_encode, name_or_null(layout, "layout"), native, p_floats, p_ids)
     return floats, ids
+
+
+def reward(
+    before: Any,
+    now: Any,
+    *,
+    stock: float = 0.0,
+    damage: float = 0.0,
+    follower: float = 0.0,
+    ledge: float = 0.0,
+    stalling: float = 0.0,
+    stalling_distance: float = 0.0,
+    approach: float = 0.0,
+) -> float:
+    """What the frame between two was worth to the player who sees them, zero sum (exphil_melee_reward in exphil/learn.h)."""
+    frames = []
+    for frame in (before, now):
+        native, own = room("exphil_melee_frame", (1,), FRAME)
+        copy_frames(own, frame)
+        frames.append((native, own))
+    config = Config("exphil_melee_reward_config").set(
+        stock=stock, damage=damage, follower=follower, ledge=ledge, stalling=stalling, stalling_distance=stalling_distance,
+        approach=approach)  # fmt: skip
+    value = ffi.new("float *")
+    call(lib.exphil_melee_reward, config.struct, frames[0][0], frames[1][0], value)
+    return float(value[0])
 
 
 def pad(

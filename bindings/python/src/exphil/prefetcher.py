@@ -6,7 +6,7 @@ from typing import Any, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._native import lib
+from ._native import ffi, lib
 from .arrays import Array, number, pointer, take, view
 from .codes import Code, code
 from .constants import Mode
@@ -23,7 +23,8 @@ class Batch:
     """B lanes of T frames. floats [B,T,F], ids [B,T,K], past [B,T,slots,A], actions [B,T,A] (the targets), mask [B,T]
     (0 is padding), reset [B,T] (1 where an episode, segment or window starts). conditions [B,T,C]: values of the conditions,
     and with several delays one column more, 1 + the index of the row's; None where a model is told neither.
-    rows [B,T]: frame of the dataset that each row shows, -1 in padding.
+    rows [B,T]: frame of the dataset that each row shows, -1 in padding. returns [B,T]: discounted rewards to come, NaN where they
+    are not known; None where the dataset has no rewards.
 
     From a prefetcher the arrays are views of its memory: they are overwritten after the next batch is taken. copy()
     makes a batch that stays.
@@ -40,6 +41,7 @@ class Batch:
     frames: int = 0
     conditions: Optional[Array] = None
     rows: Optional[Array] = None
+    returns: Optional[Array] = None
 
     def copy(self) -> "Batch":
         """The same with arrays of its own."""
@@ -168,6 +170,7 @@ class Prefetcher(Handle):
             batch.frames,
             view(handle, batch.conditions, (*rows, columns), np.int32) if columns else None,
             view(handle, batch.rows, rows, np.int64),
+            None if batch.returns == ffi.NULL else view(handle, batch.returns, rows, np.float32),
         )
 
     def __iter__(self) -> Iterator[Batch]:

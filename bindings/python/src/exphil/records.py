@@ -497,6 +497,23 @@ class LearnerMetrics:
 
 
 @dataclass(frozen=True)
+class OutcomeMetrics:
+    """What came of an update of outcome-weighted imitation: known rows have a return, effective is the share of the rows that
+    so many of equal weight would be, clipped the share at the cap."""
+
+    update: int
+    frames: int
+    known: int
+    loss: float
+    nll: float
+    value_loss: float
+    gradient_norm: float
+    unexplained: float
+    effective: float
+    clipped: float
+
+
+@dataclass(frozen=True)
 class MatchResult:
     """What came of a match, for the first policy: score is (won + drawn / 2) / games, low and high are 95 % of the scores that
     other starts would have given. points, points_against and frames are those of all games."""
@@ -549,6 +566,7 @@ STRUCTS: Dict[str, type] = {
     "exphil_plan": Plan,
     "exphil_slp_result": GameEnd,
     "exphil_learner_metrics": LearnerMetrics,
+    "exphil_outcome_metrics": OutcomeMetrics,
     "exphil_match_result": MatchResult,
     "exphil_record": Record,
 }

@@ -16,7 +16,7 @@ from .losses import HeadLoss, losses_pointer
 from .model import Model
 from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
 from .progress import Progress
-from .records import Metrics, OptimizerInfo, PrefetcherInfo, Report
+from .records import Metrics, OptimizerInfo, OutcomeMetrics, PrefetcherInfo, Report
 from .structs import empty, read
 from .told import Condition, told_columns
 from .watch import Watch
@@ -278,6 +278,26 @@ class Trainer(Handle):
         """No update after forward: weights and moments are as before it, and the carried state is where the batch began."""
         self._core.call(lib.exphil_trainer_abandon, self._handle)
         self._half = None
+
+    def step_outcome(
+        self,
+        *,
+        imitation: float = 0.0,
+        value: float = 0.0,
+        beta: float = 0.0,
+        cap: float = 0.0,
+        warm_up: int = 0,
+        seed: int = 0,
+        shuffle: bool = False,
+    ) -> OutcomeMetrics:
+        """One update from the dataset in which rows count by how much better than expected they went, and the value is learnt
+        beside (exphil_trainer_step_outcome in exphil/learn.h has the loss). Dataset.set_rewards says what came of them."""
+        config = Config("exphil_outcome_config").set(
+            imitation=imitation, value=value, beta=beta, cap=cap, warm_up=warm_up, seed=seed, shuffle=shuffle
+        )
+        metrics = empty(OutcomeMetrics)
+        self._core.call(lib.exphil_trainer_step_outcome, self._handle, config, metrics)
+        return read(OutcomeMetrics, metrics)
 
     def train(self, updates: int, *, progress: Optional[bool] = None) -> Iterator[Metrics]:
         """Updates as an iterator: for metrics in trainer.train(updates=1000).
