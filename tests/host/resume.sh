@@ -48,7 +48,7 @@ same whole.st part.st
 for file in 1.slp whole.st; do
   cp $file kept
   # shellcheck disable=SC2086
-  expect 1 "this is no log of exphil train" train $fine --updates 7 --out part.st --resume --log kept 1.slp
+  expect 1 "this is no log of exphil" train $fine --updates 7 --out part.st --resume --log kept 1.slp
   same $file kept
 done
 # torn lines, as after a loss of power, block no new run and are passed over by those who read logs

@@ -30,7 +30,7 @@ if [ "${1:-}" = bench ]; then
 fi
 
 for how in shared static; do
-    for program in minimal bot train rows; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
+    for program in minimal bot train rows learn; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
     compile "trace_$how" "$how" "$here/tests/hosts/trace.c"
 done
 if command -v readelf >/dev/null && readelf -d bot_static | grep -q libexphil; then fail "bot_static needs libexphil.so"; fi
@@ -98,6 +98,13 @@ fi
 awk '{ score[$1] = $3 + 0 } END { exit !(score["rule:"] > 100 && score["policy:"] > 0.9 * score["rule:"] && score["chance:"] < 20) }' \
     rows.log || { cat rows.log; fail "the policy of rows does not play as its rule"; }
 [ "$(wc -l <"$here/examples/rows.c")" -lt 100 ] || fail "rows.c is not short any more"
+
+# From nothing, by playing: it beats the game's own player, and the same frames give the same weights.
+./learn_shared -n 1000000 learnt.safetensors >learn.log || fail "learn"
+./learn_static -n 1000000 again.safetensors >/dev/null || fail "learn, linked statically"
+cmp learnt.safetensors again.safetensors || fail "the same games gave other weights"
+awk '/points a game/ { exit !($2 > 5 && $NF < -10) }' learn.log || { cat learn.log; fail "learn does not beat the game's own player"; }
+[ "$(wc -l <"$here/examples/learn.c")" -lt 150 ] || fail "learn.c is not short any more"
 
 # Replays of the drill in a folder and beside it, one of them damaged: training goes on without it.
 mkdir -p drills
