@@ -50,7 +50,8 @@ static exphil_trainer *make_trainer(const exphil_model *model, int64_t chunks, e
 }
 
 /* Chunk after chunk: play, learn. */
-static void learn(exphil_trainer *trainer, const exphil_model *model, const exphil_world *world, int64_t chunks)
+static void learn(exphil_trainer *trainer, const exphil_model *model, const exphil_world *world,
+                  int64_t chunks)
 {
     exphil_session_config play = EXPHIL_SESSION_CONFIG_INIT;
     exphil_rollout_config record = EXPHIL_ROLLOUT_CONFIG_INIT;
@@ -67,8 +68,8 @@ static void learn(exphil_trainer *trainer, const exphil_model *model, const exph
         must(exphil_rollout_run(rollout, world, &error), "play");
         must(exphil_learner_update(learner, rollout, &m, &error), "update");
         if (i % (chunks < 20 ? 1 : chunks / 20) == 0)
-            printf("%9lld frames  reward %+.4f a frame  entropy %.3f\n", (long long)(i * LANES * TIME), m.reward,
-                   m.entropy);
+            printf("%9lld frames  reward %+.4f a frame  entropy %.3f\n", (long long)(i * LANES * TIME),
+                   m.reward, m.entropy);
     }
     exphil_learner_destroy(learner);
     exphil_rollout_destroy(rollout);
@@ -113,7 +114,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "-n") == 0) frames = atoll(argv[2]), at = 3;
     const char *out = argc > at ? argv[at] : "pong.safetensors";
     int64_t chunks = (frames + LANES * TIME - 1) / (LANES * TIME);
-    if (chunks < 1 || argc > at + 1) return fprintf(stderr, "usage: learn [-n FRAMES] [OUT.safetensors]\n"), 2;
+    if (chunks < 1 || argc > at + 1)
+        return fprintf(stderr, "usage: learn [-n FRAMES] [OUT.safetensors]\n"), 2;
     exphil_context *context = NULL;
     exphil_world world = {0};
     exphil_optimizer *optimizer = NULL;
@@ -125,8 +127,8 @@ int main(int argc, char **argv)
     learn(trainer, model, &world, chunks);
     must(exphil_trainer_model(trainer, EXPHIL_WEIGHTS, &learnt, &error), "weights");
     must(exphil_model_save(learnt, out, &error), out);
-    printf("%s: %+.2f points a game to 21 against the game's own player, in %d fresh games; before, %+.2f\n", out,
-           score(context, learnt), GAMES, score(context, model));
+    printf("%s: %+.2f points a game to 21 against the game's own player, in %d fresh games; before, %+.2f\n",
+           out, score(context, learnt), GAMES, score(context, model));
     exphil_model_destroy(learnt);
     exphil_trainer_destroy(trainer);
     exphil_optimizer_destroy(optimizer);
