@@ -202,11 +202,11 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_abandon(exphil_trainer 
 enum { EXPHIL_GOES_ON = 0, EXPHIL_OVER = 1, EXPHIL_CUT_OFF = 2 };
 
 /* A game that can be stepped: anything that fills this struct, which the host may do itself (struct_size =
- * sizeof(exphil_world), every function but save, load and destroy). It plays `lanes` games at once, each with `seats` players;
- * seat s
- * of lane l is stream l * seats + s. Rows and actions are those of spec, the same for all seats; floats and ids are never
- * NULL, also where there are none. The functions return 0, or another number that ends the call of the library that
- * asked (EXPHIL_E_IO). */
+ * sizeof(exphil_world), every function but save, load and destroy). It plays `lanes` games at once, each with `seats`
+ * players; seat s of lane l is stream l * seats + s. Rows and actions are those of spec, the same for all seats; floats and
+ * ids are never NULL, also where there are none. Arrays are the caller's, and read and written during the call alone. The
+ * functions return 0, or another number that ends the call of the library that asked (EXPHIL_E_IO). A world is played by one
+ * call at a time: nobody watches over that. */
 typedef struct exphil_world {
     size_t struct_size;
     void *user;

@@ -47,7 +47,6 @@ exphil_status exphil_model_with_value(const exphil_model *model, int32_t value, 
     config.seed = seed;
     exphil_model *made = NULL;
     XPH_TRY(xph_model_make(model->context, &config, 0, &made, error));
-    made->config.seed = model->config.seed;
     exphil_status status = fill(model, made, error);
     if (status < 0) {
         xph_model_release(made);

@@ -426,6 +426,14 @@ static void a_value_head_is_added(void **unused)
     end(&a);
     end(&b);
     exphil_model_destroy(again);
+    uint64_t found[3];
+    for (int i = 0; i < 3; i++) { /* its trunk is drawn from the seed */
+        assert_ok(exphil_model_with_value(model, EXPHIL_VALUE_SHARED, i == 2 ? 3 : 4, &again, NULL));
+        assert_ok(exphil_model_query(again, &info, NULL));
+        found[i] = info.weights_hash;
+        exphil_model_destroy(again);
+    }
+    assert_true(found[0] == found[1] && found[0] != found[2]);
     exphil_model_destroy(with);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
