@@ -28,22 +28,24 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
     asked = parser.parse_args()
-    found = {"exphil": [], "torch": [], "torch, traced": []}
+    ways = [(f"torch, {'traced, ' * traced}{threads} thread{'s' * (threads > 1)}", traced, threads)
+            for traced in (False, True) for threads in sorted({1, asked.threads})]  # fmt: skip
+    found = {"exphil": [], **{way[0]: [] for way in ways}}
     with tempfile.TemporaryDirectory() as name:
         for _ in range(asked.rounds):
             own = run(asked.exphil, "learn", "--world", "pong", "--no-previous-action", "--frames", asked.frames, "--threads",
                       asked.threads, "--scores", 0, "--save-minutes", 0, "--json", "--force",
                       "--out", Path(name, "policy"))  # fmt: skip
             found["exphil"].append(own["frames_per_second"])
-            for which, more in (("torch", []), ("torch, traced", ["--traced"])):
+            for which, traced, threads in ways:
                 peer = run(asked.python, Path(__file__).with_name("torch_ppo.py"), Path(asked.library).resolve(), "--threads",
-                           asked.threads, "--frames", asked.frames // 4, *more)  # fmt: skip
+                           threads, "--frames", asked.frames // 8, *["--traced"] * traced)  # fmt: skip
                 found[which].append(peer["frames_per_second"])
     median = {who: statistics.median(speeds) for who, speeds in found.items()}
-    best = max(median["torch"], median["torch, traced"])
+    best = max(median[way[0]] for way in ways)
     for who, speed in median.items():
-        print(f"{who:14} {speed:9.0f} frames/s  ({', '.join(f'{s:.0f}' for s in found[who])})")
-    print(f"{median['exphil'] / best:.2f} times torch {peer['torch']}, {asked.threads} threads")
+        print(f"{who:26} {speed:9.0f} frames/s  ({', '.join(f'{s:.0f}' for s in found[who])})")
+    print(f"{median['exphil'] / best:.2f} times the best of torch {peer['torch']}; {asked.threads} threads")
 
 
 if __name__ == "__main__":
