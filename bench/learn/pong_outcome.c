@@ -1,8 +1,7 @@
 /* Imitation that asks what came of it, of a player of Pong who is bad in half of the rallies: plain, weighted by outcome, and
  * weighted by outcomes that were shuffled. What each policy then makes of fresh games against the game's own player.
  *   pong_outcome SEED [UPDATES [BETA]] */
-#include "../../examples/pong/pong.h"
-#include "../../examples/pong/teacher.h"
+#include "taught.h"
 
 #include <exphil/learn.h>
 
@@ -12,7 +11,6 @@
 #include <string.h>
 
 enum { LANES = 32, FLOATS = 7, FRAMES = 6000, PLAYED = 6000, ARMS = 3 };
-enum { MIDDLE = PONG_HEIGHT / 2 - PONG_PADDLE / 2 };
 #define HALF_LIFE 120.0
 
 static exphil_error error = EXPHIL_ERROR_INIT;
@@ -31,23 +29,6 @@ static uint64_t draw(void)
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
-}
-
-static int whole(float value, float scale, int middle)
-{
-    return (int)lrintf(value * scale) + middle;
-}
-
-static int32_t taught(const float *row)
-{
-    struct pong game = {.magic = "", .pause = (uint8_t)whole(row[6], 30.0f, 0)};
-    game.ball_x = (uint8_t)whole(row[0], 80.0f, 77);
-    game.ball_y = (uint8_t)whole(row[1], 64.0f, 61);
-    game.speed_x = (int8_t)whole(row[2], 3.0f, 0);
-    game.speed_y = (int8_t)whole(row[3], 3.0f, 0);
-    game.paddle[0] = (uint8_t)whole(row[4], 64.0f, MIDDLE);
-    game.paddle[1] = (uint8_t)whole(row[5], 64.0f, MIDDLE);
-    return pong_teacher((const uint8_t *)&game, 0);
 }
 
 /* A bad rally: a direction at random, held for a while. */

@@ -1,16 +1,14 @@
 /* Records the scripted player of examples/pong in the library's Pong as a corpus of rows, for `exphil train`.
  *   pong_record OUT FRAMES SEED */
-#include "../../examples/pong/pong.h"
-#include "../../examples/pong/teacher.h"
+#include "taught.h"
 
 #include <exphil/learn.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, FLOATS = 7, MIDDLE = PONG_HEIGHT / 2 - PONG_PADDLE / 2 };
+enum { LANES = 16, FLOATS = 7 };
 
 typedef struct lane {
     float *floats;
@@ -25,24 +23,6 @@ static void must(exphil_status status)
     if (status >= 0) return;
     fprintf(stderr, "pong_record: %s: %s\n", exphil_status_name(status), error.message);
     exit(1);
-}
-
-static int whole(float value, float scale, int middle)
-{
-    return (int)lrintf(value * scale) + middle;
-}
-
-/* What the row says, as the teacher reads it: the row has all that it looks at. */
-static int32_t taught(const float *row)
-{
-    struct pong game = {.magic = "", .pause = (uint8_t)whole(row[6], 30.0f, 0)};
-    game.ball_x = (uint8_t)whole(row[0], 80.0f, 77);
-    game.ball_y = (uint8_t)whole(row[1], 64.0f, 61);
-    game.speed_x = (int8_t)whole(row[2], 3.0f, 0);
-    game.speed_y = (int8_t)whole(row[3], 3.0f, 0);
-    game.paddle[0] = (uint8_t)whole(row[4], 64.0f, MIDDLE);
-    game.paddle[1] = (uint8_t)whole(row[5], 64.0f, MIDDLE);
-    return pong_teacher((const uint8_t *)&game, 0);
 }
 
 static void keep(lane *l, const float *row, int32_t action)
