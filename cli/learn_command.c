@@ -2,6 +2,7 @@
 #include "files.h"
 #include "learn_run.h"
 #include "notes.h"
+#include "world.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +17,12 @@ static const usual usuals[] = {{"cartpole", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"cartpole-blind", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"pong", 5000000, 64, 128, 4.0, 0.003, 1.0},
                                {"pong-two", 5000000, 32, 128, 4.0, 0.003, 1.0}};
+static const usual foreign = {"", 1000000, 16, 128, 4.0, 0.003, 1.0};
 
 /* Options that were not given. */
 static void take_usual(const option_command *command, learn_options *o)
 {
-    const usual *u = &usuals[0];
+    const usual *u = world_foreign(o->world) ? &foreign : &usuals[0];
     for (size_t i = 0; i < sizeof usuals / sizeof usuals[0]; i++)
         if (strcmp(usuals[i].world, o->world) == 0) u = &usuals[i];
     if (!options_given(command, "frames")) o->frames = u->frames;
@@ -40,13 +42,13 @@ static learn_options asked = {.out = "learned.safetensors",
                               .value_only = -1, /* as the weights want it */
                               .log_every = 1,
                               .scores = 10,
+                              .episodes = 100,
                               .save_minutes = 5.0,
                               .rate = 1e-3,
                               .ratio_clip = 0.2};
 static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, "play"},
-    {"world", OPTION_TEXT, &asked.world, "NAME",
-     "cartpole; cartpole-blind, without speeds; pong; pong-two, which is pong against itself"},
+    {"world", OPTION_TEXT, &asked.world, "NAME", WORLD_HELP},
     {"opponent", OPTION_TEXT, &asked.opponent, "WHO",
      "of pong: game, its own player (default); self; frozen, the policy as it began; league, snapshots of "
      "its "
@@ -99,6 +101,8 @@ static const option_entry entries[] = {
      "scores while it runs, by which the best weights are kept: of pong-two, 40 games against the best so "
      "far; "
      "else the mean return of 20 episodes (default 10)"},
+    {"episodes", OPTION_INT, &asked.episodes, "N",
+     "fresh episodes of the score at the end, as often drawn as likeliest, 1 to 128 (default 100)"},
     {"save-minutes", OPTION_NUMBER, &asked.save_minutes, "X",
      "minutes between checkpoints (default 5; 0: none by the clock); one comes with new best weights, too"},
     {"log", OPTION_TEXT, &asked.log, "FILE",
@@ -142,7 +146,7 @@ int learn_command(int argc, char **argv)
         .about =
             "A policy plays a game of the library's and learns from it by proximal policy optimisation, from "
             "nothing, "
-            "or from\nweights (--init), near a teacher (--teacher FILE --to-teacher X). At the end 100 fresh "
+            "or from\nweights (--init), near a teacher (--teacher FILE --to-teacher X). At the end fresh "
             "episodes "
             "are played\nwith drawn and with the likeliest actions; all that were started count. The same "
             "seed gives "
@@ -152,9 +156,10 @@ int learn_command(int argc, char **argv)
         .given = given};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    const char *wrong = !asked.world                               ? "--world NAME"
-                        : count                                    ? "no files"
-                        : asked.teacher && asked.to_teacher == 0.0 ? "--to-teacher X with --teacher"
+    const char *wrong = !asked.world                                        ? "--world NAME"
+                        : count                                             ? "no files"
+                        : asked.episodes < 1 || asked.episodes > SCORE_MOST ? "--episodes 1 to 128"
+                        : asked.teacher && asked.to_teacher == 0.0          ? "--to-teacher X with --teacher"
                         : !asked.teacher && asked.to_teacher > 0.0 ? "--teacher FILE with --to-teacher"
                         : asked.init && of_weights(&command)
                             ? "no --blocks, --hidden, --delay or --no-previous-action with --init"

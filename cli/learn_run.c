@@ -144,9 +144,10 @@ static void free_run(learn_run *r)
 
 /* ---- learning -------------------------------------------------------------------------------------------------------- */
 
+/* Frames a second of playing and learning, without scores and checkpoints. */
 static double speed_of(const learn_run *r)
 {
-    double seconds = (double)(now_ns() - r->began_ns) / 1e9;
+    double seconds = (double)r->learning_ns / 1e9;
     return (double)(r->played - r->resumed_at) / (seconds > 0.0 ? seconds : 1.0);
 }
 
@@ -175,8 +176,10 @@ enum { REFUSED_MOST = 10 };
 static exphil_status one_chunk(learn_run *r, progress *bar)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
+    int64_t began = now_ns();
     exphil_status status = exphil_rollout_run(r->rollout, r->world, &error);
     if (status >= 0) status = exphil_learner_update(r->learner, r->rollout, &r->last, &error);
+    r->learning_ns += now_ns() - began;
     if (status < 0) {
         progress_clear(bar);
         complain("learn", &error);
@@ -198,7 +201,7 @@ static exphil_status learn(learn_run *r)
     progress bar;
     exphil_status status = EXPHIL_OK;
     progress_begin(&bar, r->played, r->o->frames, r->o->quiet || r->o->json);
-    r->began_ns = r->saved_ns = now_ns();
+    r->saved_ns = now_ns();
     while (status >= 0 && r->played < r->o->frames) {
         if (stop_asked()) return EXPHIL_E_CANCELLED;
         stop_hold(true);
@@ -289,7 +292,7 @@ static bool play_out(learn_run *r, outcome *of)
     config.seed = seed;
     of->match = (exphil_match_result)EXPHIL_MATCH_RESULT_INIT;
     bool fine =
-        learn_world_fresh(r, SCORE_EPISODES, &base, &held) &&
+        learn_world_fresh(r, r->o->episodes, &base, &held) &&
         (exphil_trainer_model(r->trainer, EXPHIL_WEIGHTS, &model, &error) >= 0 || fail("model", &error));
     const exphil_world *world = held.step ? &held : &base;
     fine = fine && learn_score_of(world, model, seed, false, &of->drawn) &&

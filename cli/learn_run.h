@@ -16,7 +16,8 @@ enum { LEARN_PATH = 4096, LEAGUE_SLOTS = 4, LEAGUE_MOST = 16, GONE_MOST = 64 };
 typedef struct learn_options {
     const char *world, *opponent, *out, *init, *teacher, *blocks, *log, *tensorboard;
     machine_options machine;
-    int64_t frames, seed, lanes, time, hidden, delay, epochs, batches, repeat, log_every, scores, value_only;
+    int64_t frames, seed, lanes, time, hidden, delay, epochs, batches, repeat, log_every, scores, episodes,
+        value_only;
     double rate, half_life, entropy, ratio_clip, to_teacher, most_kl, reward_scale, save_minutes;
     bool json, quiet, force, resume, no_previous, control;
     json_t *given; /* for the notes */
@@ -48,9 +49,9 @@ typedef struct learn_run {
     exphil_rollout *rollout;
     exphil_learner *learner;
     exphil_learner_metrics last;
-    int64_t played, each, chunks, all_chunks; /* frames: so far; of a chunk */
-    int64_t began_ns, saved_ns, resumed_at;   /* the last: frames */
-    double episodes, returns;                 /* of the frames that progress has not told yet */
+    int64_t played, each, chunks, all_chunks;  /* frames: so far; of a chunk */
+    int64_t learning_ns, saved_ns, resumed_at; /* so far; when; frames */
+    double episodes, returns;                  /* of the frames that progress has not told yet */
     double recent;
     bool new_value; /* the weights of --init had no value head */
     int refused;    /* chunks with numbers that are not finite */
@@ -66,12 +67,10 @@ typedef struct learn_run {
 bool learn_world_known(const learn_options *o);
 /* Whether two policies sit in it. */
 bool learn_world_of_two(const learn_options *o);
-/* The library's name of this world with two seats; NULL: there is none. */
-const char *learn_world_two(const char *name);
 /* The world that is played, and what is behind it (learn_world.c). r->start is there. */
 bool learn_world_make(learn_run *r);
 void learn_world_free(learn_run *r);
-/* The library's world of that name, with so many lanes, for scores: with actions held as in the run. */
+/* The world of that name, with so many lanes, for scores: with actions held as in the run. */
 bool learn_world_fresh(const learn_run *r, int64_t lanes, exphil_world *base, exphil_world *world);
 
 /* League (learn_league.c): after a chunk, what came of the games; now and then a snapshot, and other opponents. */

@@ -1,6 +1,8 @@
 /* See learn_score.h. */
 #include "learn_score.h"
 #include "commands.h"
+#include "stop.h"
+#include "world.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +48,7 @@ static bool begin(const exphil_world *world, int64_t lane, uint64_t seed, const 
     return code == 0;
 }
 
-/* A lane whose episode has ended plays another, which does not count, until all have ended. */
+/* A lane whose episode has ended stands still until all have ended. */
 static bool play_frame(const exphil_world *world, exphil_session *session, arrays *a, int64_t *left)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -55,17 +57,14 @@ static bool play_frame(const exphil_world *world, exphil_session *session, array
         return complain("step", &error) == 0;
     }
     int32_t code =
-        world->step(world->user, 0, world->lanes, a->actions, a->floats, a->ids, a->reward, a->end);
+        world_step_some(world, 0, world->lanes, a->end, a->actions, a->floats, a->ids, a->reward, a->end);
     if (code) fprintf(stderr, "exphil: the world's step failed with %d\n", (int)code);
     for (int64_t lane = 0; code == 0 && lane < world->lanes; lane++) {
-        if (!a->over[lane]) a->sum[lane] += (double)a->reward[lane * world->seats];
-        if (!a->over[lane]) a->frames[lane]++;
-        if (a->end[lane] == EXPHIL_GOES_ON) continue;
-        *left -= !a->over[lane];
-        a->over[lane] = true;
-        if (!begin(world, lane, (uint64_t)lane, a)) return false;
-        for (int64_t seat = 0; seat < world->seats; seat++)
-            if (exphil_session_reset(session, lane * world->seats + seat) < 0) return false;
+        if (a->over[lane]) continue;
+        a->sum[lane] += (double)a->reward[lane * world->seats];
+        a->frames[lane]++;
+        a->over[lane] = a->end[lane] != EXPHIL_GOES_ON;
+        *left -= a->over[lane];
     }
     return code == 0;
 }
@@ -94,7 +93,7 @@ static bool play(const exphil_world *world, exphil_session *session, uint64_t se
     /* far from the seeds of training, which are drawn */
     for (int64_t lane = 0; fine && lane < world->lanes; lane++)
         fine = begin(world, lane, (seed << 32) + 0x5C0E + (uint64_t)lane, &a);
-    while (fine && left > 0) fine = play_frame(world, session, &a, &left);
+    while (fine && left > 0) fine = !stop_asked() && play_frame(world, session, &a, &left);
     if (fine) sum_up(&a, world->lanes, score);
     free_arrays(&a);
     return fine;

@@ -19,7 +19,7 @@ typedef struct learn_score_line {
     double score, low, high;
 } learn_score_line;
 
-enum { SCORE_EPISODES = 100, SCORE_MOST = 128 };
+enum { SCORE_MOST = 128 };
 /* One episode in each lane of this world, at most SCORE_MOST, whose starts follow from seed. likeliest: the most likely actions,
  * else drawn ones. False: said on stderr. */
 bool learn_score_of(const exphil_world *world, const exphil_model *model, uint64_t seed, bool likeliest,

@@ -1,5 +1,6 @@
 /* The world of a run: the library's game of that name, whoever plays the other seat, and actions that are held. */
 #include "learn_run.h"
+#include "world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,26 +8,10 @@
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
-/* two: its name with two seats; NULL: there is one. */
-static const struct {
-    const char *name, *alone, *two;
-} names[] = {{"cartpole", "cartpole", NULL},
-             {"cartpole-blind", "cartpole-blind", NULL},
-             {"pong", "pong", "pong-two"},
-             {"pong-two", NULL, "pong-two"}};
-enum { NAMES = sizeof names / sizeof names[0] };
-
-static int find(const char *name)
-{
-    int i = 0;
-    while (i < NAMES && strcmp(names[i].name, name) != 0) i++;
-    return i;
-}
-
+/* Whether the game itself plays the other seat, if there is one. */
 static bool is_game(const learn_options *o)
 {
-    int i = find(o->world);
-    return o->opponent ? strcmp(o->opponent, "game") == 0 : i == NAMES || names[i].alone;
+    return o->opponent ? strcmp(o->opponent, "game") == 0 : world_has_seats(o->world, 1);
 }
 
 bool learn_world_of_two(const learn_options *o)
@@ -34,23 +19,16 @@ bool learn_world_of_two(const learn_options *o)
     return !is_game(o);
 }
 
-const char *learn_world_two(const char *name)
-{
-    int i = find(name);
-    return i == NAMES ? NULL : names[i].two;
-}
-
 bool learn_world_known(const learn_options *o)
 {
     static const char *const opponents[] = {"game", "self", "frozen", "league"};
-    int i = find(o->world), k = 0;
+    int k = 0;
     while (o->opponent && k < 4 && strcmp(o->opponent, opponents[k]) != 0) k++;
-    if (i == NAMES)
-        fprintf(stderr, "exphil: there is no world %s: cartpole, cartpole-blind, pong or pong-two\n",
-                o->world);
+    if (!world_known(o->world))
+        fprintf(stderr, "exphil: there is no world %s: %s\n", o->world, WORLD_HELP);
     else if (k == 4)
         fprintf(stderr, "exphil: --opponent wants game, self, frozen or league, not %s\n", o->opponent);
-    else if (is_game(o) ? !names[i].alone : !names[i].two)
+    else if (!world_has_seats(o->world, is_game(o) ? 1 : 2))
         fprintf(stderr, "exphil: --opponent %s: %s has %s\n", o->opponent, o->world,
                 is_game(o) ? "no player of its own" : "one seat");
     else if (o->opponent && strcmp(o->opponent, "league") == 0 && o->lanes < LEAGUE_SLOTS)
@@ -68,6 +46,7 @@ typedef struct repeat {
     exphil_world of;
     int64_t times;
     bool control;
+    float once[]; /* [lanes * seats] rewards of one frame; all lanes are stepped by one call */
 } repeat;
 
 static int32_t repeat_reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
@@ -79,30 +58,19 @@ static int32_t repeat_reset(void *user, int64_t lane, uint64_t seed, float *floa
 static int32_t repeat_step(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
                            int32_t *ids, float *reward, uint8_t *end)
 {
-    const repeat *r = user;
-    const exphil_spec *spec = r->of.spec;
+    repeat *r = user;
     const int64_t seats = r->of.seats;
-    float once[8];
-    int32_t whole =
-        r->times == 1 ? r->of.step(r->of.user, first, count, actions, floats, ids, reward, end) : 0;
-    if (whole) return whole;
-    for (int64_t i = 0; r->times > 1 && i < count; i++) {
-        for (int64_t s = 0; s < seats; s++) reward[i * seats + s] = 0.0f;
-        end[i] = EXPHIL_GOES_ON;
-        for (int64_t t = 0; t < r->times && end[i] == EXPHIL_GOES_ON; t++) {
-            int32_t code = r->of.step(r->of.user, first + i, 1, actions + i * seats * spec->head_count,
-                                      floats + i * seats * spec->float_count,
-                                      ids + i * seats * spec->id_count, once, end + i);
-            if (code) return code;
-            for (int64_t s = 0; s < seats; s++) reward[i * seats + s] += once[s];
-        }
+    int32_t code = r->of.step(r->of.user, first, count, actions, floats, ids, reward, end);
+    for (int64_t t = 1; t < r->times && !code; t++) {
+        code = world_step_some(&r->of, first, count, end, actions, floats, ids, r->once, end);
+        for (int64_t s = 0; s < count * seats; s++) reward[s] += r->once[s];
     }
-    for (int64_t s = 0; r->control && s < seats; s++) {
+    for (int64_t s = 0; r->control && s < seats && !code; s++) {
         float first_lane = reward[s];
         for (int64_t i = 0; i + 1 < count; i++) reward[i * seats + s] = reward[(i + 1) * seats + s];
         reward[(count - 1) * seats + s] = first_lane;
     }
-    return 0;
+    return code;
 }
 
 static int32_t repeat_save(void *user, int64_t lane, void *state)
@@ -120,10 +88,12 @@ static int32_t repeat_load(void *user, int64_t lane, const void *state)
 /* of must live as long. */
 static bool hold(const exphil_world *of, int64_t times, bool control, exphil_world *world)
 {
-    repeat *made = malloc(sizeof *made);
+    repeat *made = malloc(sizeof *made + (size_t)(of->lanes * of->seats) * sizeof made->once[0]);
     if (!made) fprintf(stderr, "exphil: no memory\n");
     if (!made) return false;
-    *made = (repeat){*of, times, control};
+    made->of = *of;
+    made->times = times;
+    made->control = control;
     *world = *of;
     world->user = made;
     world->reset = repeat_reset;
@@ -139,11 +109,7 @@ static bool hold(const exphil_world *of, int64_t times, bool control, exphil_wor
 /* held: with a place for the world whose actions are held, if any are. */
 static bool make(const learn_run *r, int64_t lanes, bool two, exphil_world *base, exphil_world *held)
 {
-    exphil_error error = EXPHIL_ERROR_INIT;
-    int i = find(r->o->world);
-    const char *name = two ? names[i].two : names[i].alone;
-    if (exphil_world_create(r->context, name, lanes, base, &error) < 0)
-        return complain("--world", &error) == 0;
+    if (!world_open(r->context, r->o->world, lanes, two ? 2 : 1, base)) return false;
     return r->o->repeat == 1 || hold(base, r->o->repeat, false, held);
 }
 

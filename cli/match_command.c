@@ -3,6 +3,7 @@
 #include "learn_run.h"
 #include "options.h"
 #include "stop.h"
+#include "world.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,15 +31,12 @@ typedef struct table {
 
 static bool make(table *t)
 {
-    exphil_error error = EXPHIL_ERROR_INIT;
-    const char *two = learn_world_two(t->o->world);
-    if (!two) {
+    if (!world_has_seats(t->o->world, 2)) {
         fprintf(stderr, "exphil: --world: match wants a world of two seats, as pong, not %s\n", t->o->world);
         return false;
     }
     if (!open_context(&t->o->machine, stop_cancel, &t->context)) return false;
-    if (exphil_world_create(t->context, two, LANES, &t->world, &error) < 0)
-        return complain("--world", &error) == 0;
+    if (!world_open(t->context, t->o->world, LANES, 2, &t->world)) return false;
     for (int i = 0; i < t->count; i++)
         if (!load_weights(t->context, t->paths[i], "match wants weights", &t->model[i])) return false;
     return true;
@@ -135,7 +133,9 @@ int match_command(int argc, char **argv)
 {
     static match_options o = {.games = 200};
     static const option_entry entries[] = {
-        {"world", OPTION_TEXT, &o.world, "NAME", "pong: first to 11 points, each policy on both sides"},
+        {"world", OPTION_TEXT, &o.world, "NAME",
+         "pong: first to 11 points, each policy on both sides; or NAME:ARGUMENTS or FILE.so:ARGUMENTS, a "
+         "library of another game of two seats"},
         {"games", OPTION_INT, &o.games, "N", "of each pair, an even number: two of each start (default 200)"},
         {"points", OPTION_NUMBER, &o.points, "X", "that win a game (default 11; -1: the world's own end)"},
         {"most-frames", OPTION_INT, &o.frames, "N", "of a game, which the leader then wins (default 20000)"},

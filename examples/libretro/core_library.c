@@ -80,6 +80,17 @@ static void *open_copy(const char *path, char *message, size_t message_bytes)
     return handle;
 }
 
+int core_library_find(const char *file, char *path, size_t path_bytes)
+{
+    for (const char *folder = EXPHIL_CORE_FOLDERS; *folder;) {
+        size_t length = strcspn(folder, ":");
+        int written = snprintf(path, path_bytes, "%.*s/%s", (int)length, folder, file);
+        if (written > 0 && (size_t)written < path_bytes && access(path, R_OK) == 0) return 0;
+        folder += length + (folder[length] != 0);
+    }
+    return -1;
+}
+
 static void *open_alone(const char *path, char *message, size_t message_bytes)
 {
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

@@ -40,6 +40,13 @@ struct core_library {
 #undef CORE_POINTER
 };
 
+/* Where systems keep their cores, ':' between. */
+#ifndef EXPHIL_CORE_FOLDERS
+#  define EXPHIL_CORE_FOLDERS                                                                                \
+    "/usr/lib/x86_64-linux-gnu/libretro:/usr/lib/aarch64-linux-gnu/libretro:/usr/lib/libretro"
+#endif
+/* The path of a file in one of these folders. -1: there is none. */
+int core_library_find(const char *file, char *path, size_t path_bytes);
 /* -1 with a message: not there, a function missing, or another version of the interface. */
 int core_library_open(struct core_library *core, const char *path, char *message, size_t message_bytes);
 void core_library_close(struct core_library *core);

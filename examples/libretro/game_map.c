@@ -94,6 +94,14 @@ void game_map_unready(const struct game_map *map, game_memory_fn memory, void *u
         *why = 0;
 }
 
+int game_map_over(const struct game_map *map, const double *values)
+{
+    const struct game_condition *over = map->goals.over;
+    for (int i = 0; i < map->goals.overs; i++)
+        if (holds(&over[i], values[over[i].field])) return 1;
+    return 0;
+}
+
 int game_map_row(const struct game_map *map, const double *values, float *floats, int32_t *ids, int *wrong)
 {
     for (int i = 0; i < map->fields; i++) {

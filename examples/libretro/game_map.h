@@ -51,6 +51,25 @@ struct game_condition {
     double value;
 };
 
+#define GAME_MAP_CONDITIONS 16
+
+struct game_reward {
+    int field;
+    double factor; /* of what the field has grown by */
+};
+
+/* What learning by play wants to know of a game beside its rows. */
+struct game_goals {
+    struct game_condition over[GAME_MAP_CONDITIONS]; /* one that holds ends an episode */
+    int overs;
+    struct game_reward reward[GAME_MAP_CONDITIONS];
+    int rewards;             /* 0: what score says */
+    int64_t most_frames;     /* after which an episode is cut off; 0: never */
+    int32_t idle;            /* most frames that an episode waits before it is played */
+    int chance;              /* the field whose byte is drawn anew for each episode; -1: none */
+    int32_t chance_range[2]; /* least and most */
+};
+
 struct game_map {
     char path[GAME_MAP_PATH]; /* of the file, for complaints */
     char layout[GAME_MAP_NAME], codec[GAME_MAP_NAME];
@@ -67,8 +86,9 @@ struct game_map {
     int score[2]; /* fields that count points, -1: none */
     struct game_field field[GAME_MAP_FIELDS];
     int fields, floats, ids;
-    struct game_condition condition[16];
+    struct game_condition condition[GAME_MAP_CONDITIONS];
     int conditions;
+    struct game_goals goals;
     struct game_head head[EXPHIL_HEADS_MAX];
     int heads;
     exphil_id_spec id_spec[EXPHIL_IDS_MAX];
@@ -96,6 +116,8 @@ void game_map_unready(const struct game_map *map, game_memory_fn memory, void *u
 /* Scales: floats [floats], ids [ids]. -1: a float is not finite or an id out of its range; *wrong is the field. */
 int game_map_row(const struct game_map *map, const double *values, float *floats, int32_t *ids, int *wrong);
 
+/* Whether a condition of the goals ends the episode. */
+int game_map_over(const struct game_map *map, const double *values);
 /* Points by which a score field has grown since before, which becomes value; a field that falls began anew from 0. More than
  * 32 bits of points in a frame, or no number, are none: then 0, and before stays. */
 int64_t game_map_points(double value, double *before);

@@ -348,14 +348,13 @@ static int read_magic(struct reader *reader)
     return 0;
 }
 
-static int read_condition(struct reader *reader)
+/* FIELD =|!=|<|> NUMBER, as one more of the list. */
+static int take_condition(struct reader *reader, const char *form, struct game_condition *list, int *count)
 {
     static const char *const signs[] = {"!=", "=", "<", ">"};
-    struct game_map *map = reader->map;
-    struct game_condition *condition = &map->condition[map->conditions];
-    if (want(reader, 4, 4, "when FIELD =|!=|<|> NUMBER")) return -1;
-    if (map->conditions == (int)(sizeof map->condition / sizeof *map->condition))
-        return complain(reader, "more than %d conditions", map->conditions);
+    if (want(reader, 4, 4, form)) return -1;
+    if (*count == GAME_MAP_CONDITIONS) return complain(reader, "more than %d conditions", *count);
+    struct game_condition *condition = &list[*count];
     if (take_field(reader, reader->word[1], &condition->field) ||
         take_number(reader, "value", reader->word[3], &condition->value))
         return -1;
@@ -363,7 +362,73 @@ static int read_condition(struct reader *reader)
         if (!strcmp(reader->word[2], signs[condition->same])) break;
     if (condition->same == 4) return complain(reader, "'%.20s' is none of = != < >", reader->word[2]);
     condition->line = reader->line;
-    map->conditions++;
+    ++*count;
+    return 0;
+}
+
+static int read_condition(struct reader *reader)
+{
+    struct game_map *map = reader->map;
+    return take_condition(reader, "when FIELD =|!=|<|> NUMBER", map->condition, &map->conditions);
+}
+
+/* ---- goals ---- */
+
+static int read_over(struct reader *reader)
+{
+    struct game_goals *goals = &reader->map->goals;
+    return take_condition(reader, "over FIELD =|!=|<|> NUMBER", goals->over, &goals->overs);
+}
+
+static int read_reward(struct reader *reader)
+{
+    struct game_goals *goals = &reader->map->goals;
+    if (want(reader, 3, 3, "reward FIELD FACTOR")) return -1;
+    if (goals->rewards == GAME_MAP_CONDITIONS)
+        return complain(reader, "more than %d rewards", goals->rewards);
+    struct game_reward *reward = &goals->reward[goals->rewards];
+    if (take_field(reader, reader->word[1], &reward->field) ||
+        take_number(reader, "factor", reader->word[2], &reward->factor))
+        return -1;
+    goals->rewards++;
+    return 0;
+}
+
+static int read_most_frames(struct reader *reader)
+{
+    uint32_t frames = 0;
+    if (want(reader, 2, 2, "frames NUMBER") ||
+        take_unsigned(reader, "frames", reader->word[1], INT32_MAX, &frames))
+        return -1;
+    reader->map->goals.most_frames = frames;
+    return 0;
+}
+
+static int read_idle(struct reader *reader)
+{
+    uint32_t frames = 0;
+    if (want(reader, 2, 2, "idle FRAMES") || take_unsigned(reader, "idle", reader->word[1], 3600, &frames))
+        return -1;
+    reader->map->goals.idle = (int32_t)frames;
+    return 0;
+}
+
+/* Of one byte, which is all of its field. */
+static int read_chance(struct reader *reader)
+{
+    struct game_goals *goals = &reader->map->goals;
+    if (want(reader, 4, 4, "chance FIELD LEAST MOST") || take_field(reader, reader->word[1], &goals->chance))
+        return -1;
+    const struct game_field *field = &reader->map->field[goals->chance];
+    if (field->bytes != 1 || field->form != 'u' || field->mask)
+        return complain(reader, "'%s' is no whole u8", field->name);
+    for (int i = 0; i < 2; i++) {
+        uint32_t value = 0;
+        if (take_unsigned(reader, "chance", reader->word[2 + i], 255, &value)) return -1;
+        goals->chance_range[i] = (int32_t)value;
+    }
+    if (goals->chance_range[0] > goals->chance_range[1])
+        return complain(reader, "chance from %s to %s is none", reader->word[2], reader->word[3]);
     return 0;
 }
 
@@ -446,7 +511,9 @@ static int read_statement(struct reader *reader)
                  {"head", read_head, 0},     {"press", read_press, 0},   {"when", read_condition, 0},
                  {"memory", read_memory, 1}, {"magic", read_magic, 1},   {"state", read_state, 1},
                  {"port", read_port, 1},     {"player", read_player, 1}, {"episode", read_episode, 1},
-                 {"score", read_score, 1},   {"layout", read_layout, 1}, {"codec", read_codec, 1}};
+                 {"score", read_score, 1},   {"layout", read_layout, 1}, {"codec", read_codec, 1},
+                 {"over", read_over, 0},     {"reward", read_reward, 0}, {"frames", read_most_frames, 1},
+                 {"idle", read_idle, 1},     {"chance", read_chance, 1}};
     const char *what = reader->word[0];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(what, table[i].name)) continue;
@@ -570,7 +637,7 @@ int game_map_load(struct game_map *map, const char *path, char *message, size_t 
     snprintf(map->path, sizeof map->path, "%s", path);
     map->memory = RETRO_MEMORY_SYSTEM_RAM;
     map->port = map->player = 1;
-    map->episode = map->score[0] = map->score[1] = -1;
+    map->episode = map->score[0] = map->score[1] = map->goals.chance = -1;
     FILE *file = open_file(path, message, message_bytes);
     if (!file) return -1;
     int failed = read_lines(&reader, file) || finish(&reader);

@@ -10,10 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef EXPHIL_CORE_FOLDERS
-#  define EXPHIL_CORE_FOLDERS                                                                                \
-    "/usr/lib/x86_64-linux-gnu/libretro:/usr/lib/aarch64-linux-gnu/libretro:/usr/lib/libretro"
-#endif
 #define OPTIONS_MOST 512
 
 static const struct retro_variable own_options[] = {
@@ -179,11 +175,7 @@ static int core_from_name(char *path, char *message, size_t message_bytes)
         return -1;
     }
     if (!core_beside(own.dli_fname, (size_t)(slash - own.dli_fname), name + 7, path)) return 0;
-    for (const char *folder = EXPHIL_CORE_FOLDERS; *folder;) {
-        size_t length = strcspn(folder, ":");
-        if (!core_beside(folder, length, name + 7, path)) return 0;
-        folder += length + (folder[length] != 0);
-    }
+    if (!core_library_find(name + 7, path, PLUGIN_PATH)) return 0;
     snprintf(message, message_bytes, "no %s beside %s nor in %s", name + 7, own.dli_fname,
              EXPHIL_CORE_FOLDERS);
     return -1;

@@ -1,8 +1,8 @@
 /* exphil-libretro-run: a game without a screen, for tests and demos. Loads a core (or the plugin around one), plays other
  * seats by script, counts points and costs, takes a moving picture, and tries save states. */
 #define _POSIX_C_SOURCE 200809L
+#include "core_host.h"
 #include "run_caption.h"
-#include "run_host.h"
 #include "run_picture.h"
 
 #include <dlfcn.h>
@@ -67,6 +67,8 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static struct core_host host;
+
 /* ---- command line ---- */
 
 static int load_map(struct game_map *map, const char *path)
@@ -92,7 +94,7 @@ static int add_seat(const char *map, const char *who)
 static int add_option(char *text)
 {
     char *value = strchr(text, '=');
-    if (!value || host.options == RUN_OPTIONS)
+    if (!value || host.options == CORE_OPTIONS)
         return fprintf(stderr, "exphil-libretro-run: --option %s\n", text), -1;
     *value = 0;
     host.option_name[host.options] = text;
@@ -181,28 +183,17 @@ static uint32_t draw(uint64_t *state)
 static int read_game(struct game_map *map, double *values, int *begun)
 {
     int missing;
-    host.memory.id = map->memory;
-    if (game_map_read(map, core_memory_at, &host.memory, values, &missing)) return -1;
-    int ready = game_map_ready(map, core_memory_at, &host.memory, values);
-    *begun |= ready;
-    return ready ? 0 : -1;
+    if (core_host_read(&host, map, values, &missing)) return -1;
+    *begun = 1;
+    return 0;
 }
 
 /* The game never ran by this map: why. */
 static void tell_unready(const struct game_map *map)
 {
-    double values[GAME_MAP_FIELDS];
     char why[1024];
-    int field;
-    host.memory.id = map->memory;
-    if (game_map_read(map, core_memory_at, &host.memory, values, &field)) {
-        core_memory_missing(&host.memory, map->field[field].address, why, sizeof why);
-        fprintf(stderr, "exphil-libretro-run: %s:%d: '%s': %s\n", map->path, map->field[field].line,
-                map->field[field].name, why);
-        return;
-    }
-    game_map_unready(map, core_memory_at, &host.memory, values, why, sizeof why);
-    fprintf(stderr, "exphil-libretro-run: the game has not begun: %s\n", why);
+    core_host_unready(&host, map, why, sizeof why);
+    fprintf(stderr, "exphil-libretro-run: %s\n", why);
 }
 
 /* 0: every map that was given fits, or nothing was played. */
@@ -250,7 +241,7 @@ static void one_frame(void)
 {
     memset(host.pad, 0, sizeof host.pad);
     for (int i = 0; i < run.seats; i++) play_seat(&run.seat[i]);
-    host.core.retro_run();
+    core_host_frame(&host);
 }
 
 /* ---- picture ---- */
@@ -339,7 +330,7 @@ static uint64_t hash_of_frames(void)
     uint64_t hash = 0;
     for (int i = 0; i < DRILL_FRAMES; i++) {
         one_frame();
-        hash = run_host_hash(hash);
+        hash = core_host_hash(&host, hash);
     }
     return hash;
 }
@@ -353,10 +344,10 @@ static int drill(void)
     long same = 0;
     for (long i = 0; state && size && i < run.drill; i++) {
         memcpy(seats, run.seat, sizeof seats);
-        if (!host.core.retro_serialize(state, size)) break;
+        if (core_host_save(&host, state, size)) break;
         uint64_t first = hash_of_frames();
         memcpy(run.seat, seats, sizeof seats);
-        if (!host.core.retro_unserialize(state, size)) break;
+        if (core_host_load(&host, state, size)) break;
         same += hash_of_frames() == first;
     }
     free(state);
@@ -382,7 +373,7 @@ static int play(void)
     printf("%ld frames, %.0f a second\n", run.frames, (double)run.frames / seconds);
     if (run.score) printf("score %lld:%lld\n", (long long)run.scored[0], (long long)run.scored[1]);
     print_costs();
-    printf("memory %016llx\n", (unsigned long long)run_host_hash(0));
+    printf("memory %016llx\n", (unsigned long long)core_host_hash(&host, 0));
     return 0;
 }
 
@@ -397,12 +388,17 @@ int main(int argc, char **argv)
 {
     hold_streams();
     if (take_options(argc, argv)) return 2;
-    if (run_host_open(run.core, run.rom)) return 1;
+    char why[1024];
+    if (core_host_open(&host, run.core, run.rom, why, sizeof why)) {
+        fprintf(stderr, "exphil-libretro-run: %s\n", why);
+        core_host_close(&host);
+        return 1;
+    }
     int failed = play() != 0;
     if (run.out && run_picture_close(run.out)) perror(run.picture), failed = 1;
     free(run.points_of_picture);
     if (!failed && run.drill) failed = drill() != 0;
     if (!failed) failed = check_maps() != 0;
-    if (run_host_close()) failed = 1;
+    if (core_host_close(&host)) failed = 1;
     return failed;
 }

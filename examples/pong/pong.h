@@ -19,7 +19,9 @@
 #define PONG_LEFT         8   /* the left paddle covers x in [4, 8) ... */
 #define PONG_RIGHT        152 /* ... and the right one [152, 156) */
 #define PONG_PADDLE_SPEED 2   /* pixels a frame */
-#define PONG_POINTS       11  /* ends a match */
+#ifndef PONG_POINTS
+#  define PONG_POINTS 11 /* ends a match */
+#endif
 
 enum { PONG_UP = 1, PONG_DOWN = 2 }; /* bits of buttons; both together are none */
 

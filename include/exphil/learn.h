@@ -244,6 +244,12 @@ typedef struct exphil_world {
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *context, const char *name,
                                                               int64_t lanes, exphil_world *world,
                                                               exphil_error *error);
+/* A world in a library of its own, for programs that load such: exphil learn --world FILE.so:ARGUMENTS. The library exports
+ * exphil_world_open, a function of this type, which fills world with so many lanes and seats as it is asked for, or refuses: then
+ * world is as it was, and the error says why. arguments is what the user wrote, "" for nothing. Worlds are destroyed before
+ * the library is unloaded. */
+typedef exphil_status (*exphil_world_open_fn)(const char *arguments, int64_t lanes, int64_t seats,
+                                              exphil_world *world, exphil_error *error);
 /* Of a world that the library filled, or that has a destroy of its own; it is all zero then. */
 EXPHIL_API void exphil_world_destroy(exphil_world *world);
 

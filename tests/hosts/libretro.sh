@@ -284,7 +284,7 @@ build() { # output, then sources and options
 }
 tree=tree/libretro
 build checked.so -fPIC -shared -fvisibility=hidden -Wl,--exclude-libs,ALL $tree/plugin*.c $tree/game_map*.c $tree/core_*.c
-build libretro_check "$source/tests/hosts/libretro_check.c" $tree/run_host.c $tree/game_map*.c $tree/core_*.c
+build libretro_check "$source/tests/hosts/libretro_check.c" $tree/game_map*.c $tree/core_*.c
 ${CC:-cc} -std=c11 -O1 -Wall -Wextra -Werror -fPIC -shared -o fake_core.so "$source/tests/hosts/libretro_core.c"
 cp checked.so checked_copy.so
 export ASAN_OPTIONS=detect_leaks=0 # of cores

@@ -10,7 +10,7 @@
  *   libretro_check states PLUGIN GAME     damaged, cut and foreign states under a policy
  *   libretro_check twice PLUGIN COPY GAME two plugins in one process play as each does alone */
 #define _GNU_SOURCE
-#include "run_host.h"
+#include "core_host.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +19,14 @@
 #include <sys/stat.h>
 
 static int failures;
+static struct core_host host;
+
+static int open_host(const char *core, const char *game)
+{
+    char message[1024];
+    if (!core_host_open(&host, core, game, message, sizeof message)) return 0;
+    return fprintf(stderr, "libretro_check: %s\n", message), -1;
+}
 
 #define CHECK(truth, ...)                                                                                    \
   do {                                                                                                       \
@@ -368,24 +376,24 @@ static void try_end(void)
 static void try_wild_score(const char *plugin)
 {
     host.verbose = 1;
-    if (run_host_open(plugin, plugin)) exit(1);
+    if (open_host(plugin, plugin)) exit(1);
     uint8_t *ram = host.core.retro_get_memory_data(RETRO_MEMORY_SYSTEM_RAM);
     for (int i = 1; i <= 300; i++) {
         float score = i % 3 == 1 ? NAN : i % 3 == 2 ? 1e38f : (float)i;
         memcpy(ram + 12, &score, sizeof score);
-        host.core.retro_run();
+        core_host_frame(&host);
     }
-    run_host_close();
+    core_host_close(&host);
 }
 
 /* ---- a recording that cannot be saved at first ---- */
 
 static void record_late(const char *plugin, int frames, const char *folder)
 {
-    if (run_host_open(plugin, plugin)) exit(1);
-    for (int i = 0; i < frames; i++) host.core.retro_run();
+    if (open_host(plugin, plugin)) exit(1);
+    for (int i = 0; i < frames; i++) core_host_frame(&host);
     CHECK(mkdir(folder, 0777) == 0, "%s is there", folder);
-    run_host_close();
+    core_host_close(&host);
 }
 
 /* ---- pads ---- */
@@ -401,7 +409,7 @@ static void try_pads(const char *plugin)
     static const int keys[3] = {1 << 8, 1 << 0 | 1 << 10, 1 << 3};
     const int owned = keys[0] | keys[1] | keys[2] | 1 << 4;
     const int held = 1 << 1 | 1 << 4;
-    if (run_host_open(plugin, plugin)) exit(1);
+    if (open_host(plugin, plugin)) exit(1);
     host.pad[0].buttons = host.pad[1].buttons = (uint16_t)held;
     host.pad[0].axis[2] = 12345;
     const uint8_t *ram = host.core.retro_get_memory_data(RETRO_MEMORY_SYSTEM_RAM);
@@ -413,7 +421,7 @@ static void try_pads(const char *plugin)
             if (frame >> bit & 1) want |= keys[bit];
         if (stick == 3) want |= 1 << 4;
         if (free_frame) want = held;
-        host.core.retro_run();
+        core_host_frame(&host);
         CHECK(s16_at(ram, 32) == want && s16_at(ram, 34) == want, "frame %d: %x and %x, not %x", frame,
               (unsigned)s16_at(ram, 32), (unsigned)s16_at(ram, 34), (unsigned)want);
         CHECK(s16_at(ram, 36) == (free_frame ? 0 : lx), "frame %d: lx %d", frame, s16_at(ram, 36));
@@ -421,25 +429,25 @@ static void try_pads(const char *plugin)
         CHECK(s16_at(ram, 44) == (!free_frame && want & keys[0] ? 32767 : 0), "frame %d: analog a", frame);
         CHECK(s16_at(ram, 46) == held, "frame %d: port 2 has %x", frame, (unsigned)s16_at(ram, 46));
     }
-    run_host_close();
+    core_host_close(&host);
 }
 
 /* ---- states ---- */
 
 static void run_frames(int count)
 {
-    for (int i = 0; i < count; i++) host.core.retro_run();
+    for (int i = 0; i < count; i++) core_host_frame(&host);
 }
 
 static void try_states(const char *plugin, const char *game)
 {
-    if (run_host_open(plugin, game)) exit(1);
+    if (open_host(plugin, game)) exit(1);
     run_frames(120);
     size_t size = host.core.retro_serialize_size();
     uint8_t *good = malloc(size), *bad = malloc(2 * size);
     CHECK(good && bad && host.core.retro_serialize(good, size), "no state");
     run_frames(60);
-    uint64_t after = run_host_hash(0);
+    uint64_t after = core_host_hash(&host, 0);
     uint64_t part; /* of ours, at the end; the core's own bytes are the core's matter */
     memcpy(&part, good + size - 16, sizeof part);
     CHECK(part > 100 && part < size, "our part of a state has %llu bytes", (unsigned long long)part);
@@ -459,60 +467,60 @@ static void try_states(const char *plugin, const char *game)
     CHECK(!host.core.retro_serialize(bad, 3), "a state in 3 bytes");
     CHECK(host.core.retro_unserialize(good, size), "the good state is refused now");
     run_frames(60);
-    CHECK(run_host_hash(0) == after, "the good state leads elsewhere now");
+    CHECK(core_host_hash(&host, 0) == after, "the good state leads elsewhere now");
     free(good);
     free(bad);
-    run_host_close();
+    core_host_close(&host);
 }
 
 /* ---- two in one process ---- */
 
 static uint64_t play_alone(const char *plugin, const char *game)
 {
-    if (run_host_open(plugin, game)) exit(1);
+    if (open_host(plugin, game)) exit(1);
     run_frames(300);
-    uint64_t hash = run_host_hash(0);
-    run_host_close();
+    uint64_t hash = core_host_hash(&host, 0);
+    core_host_close(&host);
     return hash;
 }
 
 static void try_two(const char *plugin, const char *copy, const char *game)
 {
-    struct run_host first;
+    struct core_host first;
     uint64_t alone = play_alone(plugin, game);
-    if (run_host_open(plugin, game)) exit(1);
+    if (open_host(plugin, game)) exit(1);
     run_frames(100);
     first = host;
     memset(&host, 0, sizeof host);
-    if (run_host_open(copy, game)) exit(1);
+    if (open_host(copy, game)) exit(1);
     CHECK(first.core.retro_run != host.core.retro_run, "the two plugins are one");
     for (int i = 0; i < 300; i++) {
         if (i < 200) first.core.retro_run();
-        host.core.retro_run();
+        core_host_frame(&host);
     }
-    uint64_t second_hash = run_host_hash(0);
-    run_host_close();
+    uint64_t second_hash = core_host_hash(&host, 0);
+    core_host_close(&host);
     host = first;
-    CHECK(run_host_hash(0) == alone, "the first ends otherwise than alone");
+    CHECK(core_host_hash(&host, 0) == alone, "the first ends otherwise than alone");
     CHECK(second_hash == alone, "the second ends otherwise than alone");
-    run_host_close();
+    core_host_close(&host);
 }
 
 static void try_rivals(const char *plugin, const char *copy, const char *folder)
 {
-    if (run_host_open(plugin, plugin)) exit(1);
-    struct run_host first = host;
+    if (open_host(plugin, plugin)) exit(1);
+    struct core_host first = host;
     memset(&host, 0, sizeof host);
-    if (run_host_open(copy, copy)) exit(1);
-    struct run_host second = host;
+    if (open_host(copy, copy)) exit(1);
+    struct core_host second = host;
     mkdir(folder, 0777);
     for (int i = 0; i < 300; i++) {
-        host = first, host.core.retro_run();
-        host = second, host.core.retro_run();
+        host = first, core_host_frame(&host);
+        host = second, core_host_frame(&host);
     }
-    run_host_close();
+    core_host_close(&host);
     host = first;
-    run_host_close();
+    core_host_close(&host);
 }
 
 int main(int argc, char **argv)
