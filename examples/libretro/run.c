@@ -58,6 +58,7 @@ static const char usage[] = "usage: exphil-libretro-run --core FILE --rom FILE [
                             "  --drill N             then N times: save, 120 frames, load, the same 120 "
                             "frames; demands the same memory in each\n"
                             "  --realtime            60 frames a second instead of as fast as it goes\n"
+                            "  --blind               no picture and no sound is asked of the core\n"
                             "  --verbose             what core and plugin say\n";
 
 static int64_t now(void)
@@ -106,6 +107,7 @@ static int take_flag(const char *name)
 {
     if (!strcmp(name, "--realtime")) return run.realtime = 1, 0;
     if (!strcmp(name, "--verbose")) return host.verbose = 1, 0;
+    if (!strcmp(name, "--blind")) return host.blind = 1, 0;
     return -1;
 }
 
@@ -161,6 +163,8 @@ static int take_options(int argc, char **argv)
     if (!run.core || !run.rom) return fputs(usage, stderr), -1;
     if (run.name[0] && !(run.score && run.picture))
         return fprintf(stderr, "exphil-libretro-run: --names wants --score and --picture\n"), -1;
+    if (host.blind && run.picture)
+        return fprintf(stderr, "exphil-libretro-run: --blind takes no --picture\n"), -1;
     if (!run.score) return 0;
     if (load_map(&run.map, run.score)) return -1;
     if (run.map.score[0] >= 0) return 0;

@@ -86,7 +86,7 @@ static exphil_status take_arguments(struct world *w, const char *arguments, exph
     w->arguments = malloc(strlen(arguments) + 1);
     if (!w->arguments) return complain(error, EXPHIL_E_MEMORY, "no memory");
     strcpy(w->arguments, arguments);
-    for (char *at = w->arguments, *next; at; at = next) {
+    for (char *at = *arguments ? w->arguments : NULL, *next; at; at = next) {
         next = strchr(at, ',');
         if (next) *next++ = 0;
         exphil_status status = take_argument(w, at, &maps, error);

@@ -106,6 +106,18 @@ cmp learnt.safetensors again.safetensors || fail "the same games gave other weig
 awk '/points a game/ { exit !($2 > 5 && $NF < -10) }' learn.log || { cat learn.log; fail "learn does not beat the game's own player"; }
 [ "$(wc -l <"$here/examples/learn.c")" -lt 150 ] || fail "learn.c is not short any more"
 
+# A game in a library of its own: from nothing to more than its script catches.
+# shellcheck disable=SC2046
+"${CC:-cc}" -O2 -Wall -Wextra -Werror -shared -fPIC "$here/examples/game.c" $(pkg-config --cflags exphil) -o game.so || fail "game.so"
+# shellcheck disable=SC2046
+"${CC:-cc}" -O2 -Wall -Wextra -Werror -DTEACHER "$here/examples/game.c" $(pkg-config --cflags exphil) -lm -o teacher || fail "teacher"
+script=$(./teacher | sed -n 's/.*mean return \([0-9.]*\) of 20/\1/p')
+"$exphil" learn --world ./game.so --frames 600000 --scores 2 --json --quiet --out catcher.safetensors >game.json || fail "learn of game.c"
+caught=$(sed -n 's/.*"score":\([-0-9.]*\),.*/\1/p' game.json)
+awk -v script="$script" -v caught="$caught" 'BEGIN { exit !(script > 5 && caught > script + 5) }' ||
+  fail "the script catches $script, who learns $caught"
+echo "c: of 20 balls, missed ones taken off, the script of game.c catches $script, the policy $caught"
+
 # Replays of the drill in a folder and beside it, one of them damaged: training goes on without it.
 mkdir -p drills
 for seed in 1 2 3; do "$exphil" drill --force --seed $seed --frames 1200 --out drills/$seed.slp >/dev/null; done
