@@ -67,7 +67,7 @@ same one three || fail "threads change what is learnt"
 "$exphil" learn --world "libretro:$short" --lanes 4 --time 32 --scores 2 --episodes 1 --seed 5 --no-previous-action --quiet \
   --frames 2560 --save-minutes 0.0001 --log killed.log --out killed.safetensors >killed.json 2>killed.err &
 run=$!
-while kill -0 $run 2>/dev/null && [ "$(cat killed.log 2>/dev/null | wc -l)" -lt 6 ]; do sleep 0.02; done
+while kill -0 $run 2>/dev/null && [ "$(grep -c "" killed.log 2>/dev/null || true)" -lt 6 ]; do sleep 0.02; done
 kill -KILL $run 2>/dev/null || true
 wait $run || true
 learn killed "libretro:$short" --frames 2560 --resume --log killed.log

@@ -1,7 +1,7 @@
 /* Games of an emulator as worlds, by the functions of exphil_world alone. libretro_world.sh builds it.
  *   world_check LIBRARY CORE,ROM MAP OWN AGAINST SHORT
- * LIBRARY exports exphil_world_open; CORE,ROM are its first arguments; of the maps OWN and AGAINST reward one side's points, and SHORT
- * cuts off after 300 frames. */
+ * LIBRARY exports exphil_world_open; CORE,ROM are its first arguments; of the maps OWN and AGAINST reward one side's points,
+ * and SHORT cuts off after 300 frames. */
 #include <exphil/learn.h>
 
 #include <dlfcn.h>
