@@ -147,6 +147,15 @@ static inline exphil_status xph_no_memory(size_t bytes, exphil_error *error)
     return xph_fail(error, EXPHIL_E_MEMORY, "could not get %zu bytes", bytes);
 }
 
+/* Cuts a block of memory into parts that begin at multiples of 64 bytes. A first pass without base only measures: at is then
+ * the size of all, or SIZE_MAX where that is too large for a number (and for xph_alloc). */
+typedef struct xph_cutter {
+    unsigned char *base;
+    size_t at;
+} xph_cutter;
+/* count x width elements; NULL while measuring. */
+void *xph_cut(xph_cutter *cutter, int64_t count, int64_t width, size_t element);
+
 /* A line for the host's log. Delivered at once from the calling thread of a public call; from a worker thread
  * it is queued and delivered by the next xph_log_flush (called at the end of public calls that own
  * threads). */

@@ -46,6 +46,19 @@ void xph_free(exphil_context *context, void *pointer, size_t bytes)
     context->allocator.free(context->allocator.user, pointer, asked(bytes));
 }
 
+void *xph_cut(xph_cutter *cutter, int64_t count, int64_t width, size_t element)
+{
+    size_t bytes, end;
+    if (!xph_size_mul((size_t)count, (size_t)width, &bytes) || !xph_size_mul(bytes, element, &bytes) ||
+        !xph_size_align(bytes, ALIGN, &bytes) || !xph_size_add(cutter->at, bytes, &end)) {
+        cutter->at = SIZE_MAX;
+        return NULL;
+    }
+    void *part = cutter->base ? cutter->base + cutter->at : NULL;
+    cutter->at = end;
+    return part;
+}
+
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info)
 {
     info->host_used_bytes = atomic_load(&context->used);

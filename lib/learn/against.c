@@ -145,27 +145,20 @@ static int32_t load(void *user, int64_t lane, const void *state)
 
 /* ---- making and freeing --------------------------------------------------------------------------------- */
 
-static void *cut(unsigned char *base, size_t *at, int64_t count, int64_t width, size_t element)
-{
-    void *part = base ? base + *at : NULL;
-    *at += ((size_t)count * (size_t)width * element + 63) / 64 * 64;
-    return part;
-}
-
 static size_t cut_all(against *g, unsigned char *base)
 {
     const exphil_spec *spec = g->of.spec;
     const int64_t lanes = g->of.lanes;
-    size_t at = 0;
-    g->floats = cut(base, &at, 2 * lanes, spec->float_count, sizeof(float));
-    g->ids = cut(base, &at, 2 * lanes, spec->id_count, sizeof(int32_t));
-    g->actions = cut(base, &at, 2 * lanes, spec->head_count, sizeof(int32_t));
-    g->reward = cut(base, &at, 2 * lanes, 1, sizeof(float));
-    g->other_floats = cut(base, &at, 2 * lanes, spec->float_count, sizeof(float)); /* and of one opponent */
-    g->other_ids = cut(base, &at, 2 * lanes, spec->id_count, sizeof(int32_t));
-    g->other_actions = cut(base, &at, lanes, spec->head_count, sizeof(int32_t));
-    g->sum = cut(base, &at, lanes, 1, sizeof(double));
-    return at;
+    xph_cutter c = {base, 0};
+    g->floats = xph_cut(&c, 2 * lanes, spec->float_count, sizeof(float));
+    g->ids = xph_cut(&c, 2 * lanes, spec->id_count, sizeof(int32_t));
+    g->actions = xph_cut(&c, 2 * lanes, spec->head_count, sizeof(int32_t));
+    g->reward = xph_cut(&c, 2 * lanes, 1, sizeof(float));
+    g->other_floats = xph_cut(&c, 2 * lanes, spec->float_count, sizeof(float)); /* and of one opponent */
+    g->other_ids = xph_cut(&c, 2 * lanes, spec->id_count, sizeof(int32_t));
+    g->other_actions = xph_cut(&c, lanes, spec->head_count, sizeof(int32_t));
+    g->sum = xph_cut(&c, lanes, 1, sizeof(double));
+    return c.at;
 }
 
 static void end(void *user)

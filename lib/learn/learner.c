@@ -100,42 +100,35 @@ static exphil_status check_trainer(const exphil_trainer *trainer, exphil_error *
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
-static void *cut(unsigned char *base, size_t *at, int64_t count, int64_t width, size_t element)
-{
-    void *part = base ? base + *at : NULL;
-    *at += ((size_t)count * (size_t)width * element + 63) / 64 * 64;
-    return part;
-}
-
 static size_t cut_all(exphil_learner *l, const exphil_rollout *r, unsigned char *base)
 {
     const xph_model_shape *s = l->shape;
-    size_t at = 0;
+    xph_cutter c = {base, 0};
     int64_t rows = r->streams * r->time, some = l->each * r->time, all = r->streams * r->rows;
-    l->chunk.advantage = cut(base, &at, rows, 1, sizeof(double));
-    l->chunk.target = cut(base, &at, rows, 1, sizeof(double));
-    l->chunk.old = cut(base, &at, rows, s->logits, sizeof(double));
-    l->chunk.teacher = cut(base, &at, l->teacher ? rows : 0, s->logits, sizeof(double));
-    l->chunk.counts = cut(base, &at, rows, 1, 1);
-    l->chunk.result = cut(base, &at, some, 1, sizeof(xph_policy_result));
-    l->chunk.logs = cut(base, &at, l->each, s->logits, sizeof(double));
-    l->chunk.miss = cut(base, &at, some, 1, sizeof(double));
-    l->chunk.scaled = cut(base, &at, r->rows, 1, sizeof(float));
-    l->chunk.value = cut(base, &at, r->time + 1, 1, sizeof(float));
-    l->chunk.ones = cut(base, &at, all, 1, sizeof(float));
-    l->narrow = cut(base, &at, l->teacher ? all : 0, s->logits, sizeof(float));
-    l->wide = cut(base, &at, l->teacher ? all : 0, s->logits, sizeof(double));
-    l->part.floats = cut(base, &at, some, s->floats, sizeof(float));
-    l->part.ids = cut(base, &at, some, s->ids, sizeof(int32_t));
-    l->part.past = cut(base, &at, some, s->slots * s->heads, sizeof(int32_t));
-    l->part.actions = cut(base, &at, some, s->heads, sizeof(int32_t));
-    l->part.mask = cut(base, &at, some, 1, sizeof(float));
-    l->part.reset = cut(base, &at, some, 1, 1);
-    l->part.dlogits = cut(base, &at, some, s->logits, sizeof(float));
-    l->part.dvalues = cut(base, &at, some, 1, sizeof(float));
-    l->part.states = cut(base, &at, l->each * s->state, (int64_t)s->real_bytes, 1);
-    l->part.order = cut(base, &at, r->streams, 1, sizeof(int64_t));
-    return at;
+    l->chunk.advantage = xph_cut(&c, rows, 1, sizeof(double));
+    l->chunk.target = xph_cut(&c, rows, 1, sizeof(double));
+    l->chunk.old = xph_cut(&c, rows, s->logits, sizeof(double));
+    l->chunk.teacher = xph_cut(&c, l->teacher ? rows : 0, s->logits, sizeof(double));
+    l->chunk.counts = xph_cut(&c, rows, 1, 1);
+    l->chunk.result = xph_cut(&c, some, 1, sizeof(xph_policy_result));
+    l->chunk.logs = xph_cut(&c, l->each, s->logits, sizeof(double));
+    l->chunk.miss = xph_cut(&c, some, 1, sizeof(double));
+    l->chunk.scaled = xph_cut(&c, r->rows, 1, sizeof(float));
+    l->chunk.value = xph_cut(&c, r->time + 1, 1, sizeof(float));
+    l->chunk.ones = xph_cut(&c, all, 1, sizeof(float));
+    l->narrow = xph_cut(&c, l->teacher ? all : 0, s->logits, sizeof(float));
+    l->wide = xph_cut(&c, l->teacher ? all : 0, s->logits, sizeof(double));
+    l->part.floats = xph_cut(&c, some, s->floats, sizeof(float));
+    l->part.ids = xph_cut(&c, some, s->ids, sizeof(int32_t));
+    l->part.past = xph_cut(&c, some, s->slots * s->heads, sizeof(int32_t));
+    l->part.actions = xph_cut(&c, some, s->heads, sizeof(int32_t));
+    l->part.mask = xph_cut(&c, some, 1, sizeof(float));
+    l->part.reset = xph_cut(&c, some, 1, 1);
+    l->part.dlogits = xph_cut(&c, some, s->logits, sizeof(float));
+    l->part.dvalues = xph_cut(&c, some, 1, sizeof(float));
+    l->part.states = xph_cut(&c, l->each * s->state, (int64_t)s->real_bytes, 1);
+    l->part.order = xph_cut(&c, r->streams, 1, sizeof(int64_t));
+    return c.at;
 }
 
 /* Streams are divided evenly: batches of a trainer have one shape. */

@@ -74,33 +74,26 @@ exphil_status xph_world_check_two(const exphil_world *world, exphil_error *error
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
-static void *cut(unsigned char *base, size_t *at, int64_t count, int64_t width, size_t element)
-{
-    void *part = base ? base + *at : NULL;
-    *at += ((size_t)count * (size_t)width * element + 63) / 64 * 64;
-    return part;
-}
-
 static size_t cut_all(match *m, unsigned char *base)
 {
     const exphil_spec *spec = m->world->spec;
     const int64_t both = m->lanes * SIDES;
-    size_t at = 0;
-    m->floats = cut(base, &at, both, spec->float_count, sizeof(float));
-    m->ids = cut(base, &at, both, spec->id_count, sizeof(int32_t));
-    m->actions = cut(base, &at, both, spec->head_count, sizeof(int32_t));
-    m->reward = cut(base, &at, both, 1, sizeof(float));
-    m->end = cut(base, &at, m->lanes, 1, 1);
-    m->own_floats = cut(base, &at, m->lanes, spec->float_count, sizeof(float));
-    m->own_ids = cut(base, &at, m->lanes, spec->id_count, sizeof(int32_t));
-    m->own_actions = cut(base, &at, m->lanes, spec->head_count, sizeof(int32_t));
-    m->noise = cut(base, &at, m->lanes, m->logits, sizeof(float));
-    m->rng = cut(base, &at, both, 1, sizeof(xph_rng));
-    m->points = cut(base, &at, both, 1, sizeof(double));
-    m->open = cut(base, &at, m->lanes, 1, 1);
-    m->value = cut(base, &at, m->config.games / 2, 1, sizeof(double));
-    m->drawn = cut(base, &at, DRAWS, 1, sizeof(uint64_t));
-    return at;
+    xph_cutter c = {base, 0};
+    m->floats = xph_cut(&c, both, spec->float_count, sizeof(float));
+    m->ids = xph_cut(&c, both, spec->id_count, sizeof(int32_t));
+    m->actions = xph_cut(&c, both, spec->head_count, sizeof(int32_t));
+    m->reward = xph_cut(&c, both, 1, sizeof(float));
+    m->end = xph_cut(&c, m->lanes, 1, 1);
+    m->own_floats = xph_cut(&c, m->lanes, spec->float_count, sizeof(float));
+    m->own_ids = xph_cut(&c, m->lanes, spec->id_count, sizeof(int32_t));
+    m->own_actions = xph_cut(&c, m->lanes, spec->head_count, sizeof(int32_t));
+    m->noise = xph_cut(&c, m->lanes, m->logits, sizeof(float));
+    m->rng = xph_cut(&c, both, 1, sizeof(xph_rng));
+    m->points = xph_cut(&c, both, 1, sizeof(double));
+    m->open = xph_cut(&c, m->lanes, 1, 1);
+    m->value = xph_cut(&c, m->config.games / 2, 1, sizeof(double));
+    m->drawn = xph_cut(&c, DRAWS, 1, sizeof(uint64_t));
+    return c.at;
 }
 
 static exphil_status make(match *m, const exphil_model *a, const exphil_model *b, exphil_error *error)

@@ -44,24 +44,17 @@ static exphil_status take_config(exphil_outcome_config *c, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static void *cut(unsigned char *base, size_t *at, int64_t count, int64_t width, size_t element)
-{
-    void *part = base ? base + *at : NULL;
-    *at += ((size_t)count * (size_t)width * element + 63) / 64 * 64;
-    return part;
-}
-
 static size_t cut_all(outcome *o, unsigned char *base)
 {
-    size_t at = 0;
-    o->weight = cut(base, &at, o->rows, 1, sizeof(double));
-    o->log_probability = cut(base, &at, o->rows, 1, sizeof(double));
-    o->logs = cut(base, &at, o->policy.logits, 1, sizeof(double));
-    o->known = cut(base, &at, o->rows, 1, 1);
-    o->places = cut(base, &at, o->rows, 1, sizeof(int64_t));
-    o->dlogits = cut(base, &at, o->rows, o->policy.logits, sizeof(float));
-    o->dvalues = cut(base, &at, o->rows, 1, sizeof(float));
-    return at;
+    xph_cutter c = {base, 0};
+    o->weight = xph_cut(&c, o->rows, 1, sizeof(double));
+    o->log_probability = xph_cut(&c, o->rows, 1, sizeof(double));
+    o->logs = xph_cut(&c, o->policy.logits, 1, sizeof(double));
+    o->known = xph_cut(&c, o->rows, 1, 1);
+    o->places = xph_cut(&c, o->rows, 1, sizeof(int64_t));
+    o->dlogits = xph_cut(&c, o->rows, o->policy.logits, sizeof(float));
+    o->dvalues = xph_cut(&c, o->rows, 1, sizeof(float));
+    return c.at;
 }
 
 static exphil_status make(outcome *o, exphil_error *error)

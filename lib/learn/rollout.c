@@ -5,80 +5,59 @@ enum { TIME_USUAL = 64, TIME_MOST = 4096 };
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
-/* Cuts a block into 64-byte aligned parts; the first pass (base NULL) only measures. */
-typedef struct cutter {
-    unsigned char *base;
-    size_t at;
-    bool fits;
-} cutter;
-
-static void *cut(cutter *c, int64_t count, int64_t width, size_t element)
-{
-    size_t bytes, end;
-    if (!xph_size_mul((size_t)count, (size_t)width, &bytes) || !xph_size_mul(bytes, element, &bytes) ||
-        !xph_size_align(bytes, 64, &bytes) || !xph_size_add(c->at, bytes, &end)) {
-        c->fits = false;
-        return NULL;
-    }
-    void *address = c->base ? c->base + c->at : NULL;
-    c->at = end;
-    return address;
-}
-
-static void cut_rows(exphil_rollout *r, cutter *c)
+static void cut_rows(exphil_rollout *r, xph_cutter *c)
 {
     const xph_model_shape *shape = r->shape;
     int64_t all = r->streams * r->rows;
-    r->floats = cut(c, all, shape->floats, sizeof(float));
-    r->ids = cut(c, all, shape->ids, sizeof(int32_t));
-    r->past = cut(c, all, shape->slots * shape->heads, sizeof(int32_t));
-    r->actions = cut(c, all, shape->heads, sizeof(int32_t));
-    r->logits = cut(c, all, shape->logits, sizeof(float));
-    r->value = cut(c, all, 1, sizeof(float));
-    r->reward = cut(c, all, 1, sizeof(float));
-    r->cut_off = cut(c, all, 1, sizeof(float));
-    r->log_probability = cut(c, all, 1, sizeof(double));
-    r->reset = cut(c, all, 1, 1);
-    r->end = cut(c, all, 1, 1);
-    r->taken = cut(c, all, 1, 1);
-    r->ended_sum = cut(c, all, 1, sizeof(double));
-    r->ended_frames = cut(c, all, 1, sizeof(int64_t));
+    r->floats = xph_cut(c, all, shape->floats, sizeof(float));
+    r->ids = xph_cut(c, all, shape->ids, sizeof(int32_t));
+    r->past = xph_cut(c, all, shape->slots * shape->heads, sizeof(int32_t));
+    r->actions = xph_cut(c, all, shape->heads, sizeof(int32_t));
+    r->logits = xph_cut(c, all, shape->logits, sizeof(float));
+    r->value = xph_cut(c, all, 1, sizeof(float));
+    r->reward = xph_cut(c, all, 1, sizeof(float));
+    r->cut_off = xph_cut(c, all, 1, sizeof(float));
+    r->log_probability = xph_cut(c, all, 1, sizeof(double));
+    r->reset = xph_cut(c, all, 1, 1);
+    r->end = xph_cut(c, all, 1, 1);
+    r->taken = xph_cut(c, all, 1, 1);
+    r->ended_sum = xph_cut(c, all, 1, sizeof(double));
+    r->ended_frames = xph_cut(c, all, 1, sizeof(int64_t));
 }
 
-static void cut_world(exphil_rollout *r, cutter *c)
+static void cut_world(exphil_rollout *r, xph_cutter *c)
 {
     const xph_model_shape *shape = r->shape;
-    r->world_floats = cut(c, r->streams, shape->floats, sizeof(float));
-    r->world_ids = cut(c, r->streams, shape->ids, sizeof(int32_t));
-    r->world_actions = cut(c, r->streams, shape->heads, sizeof(int32_t));
-    r->world_reward = cut(c, r->streams, 1, sizeof(float));
-    r->world_end = cut(c, r->streams, 1, 1);
-    r->stream_end = cut(c, r->streams, 1, 1);
+    r->world_floats = xph_cut(c, r->streams, shape->floats, sizeof(float));
+    r->world_ids = xph_cut(c, r->streams, shape->ids, sizeof(int32_t));
+    r->world_actions = xph_cut(c, r->streams, shape->heads, sizeof(int32_t));
+    r->world_reward = xph_cut(c, r->streams, 1, sizeof(float));
+    r->world_end = xph_cut(c, r->streams, 1, 1);
+    r->stream_end = xph_cut(c, r->streams, 1, 1);
 }
 
-static void cut_all(exphil_rollout *r, cutter *c)
+static void cut_all(exphil_rollout *r, xph_cutter *c)
 {
     size_t state = (size_t)r->shape->state * r->shape->real_bytes;
     cut_rows(r, c);
     cut_world(r, c);
-    r->state = cut(c, r->streams, (int64_t)state, 1);
-    r->next_value = cut(c, r->streams, 1, sizeof(float));
-    r->fresh = cut(c, r->streams, 1, 1);
-    r->episodes = cut(c, r->streams, 1, sizeof(int64_t));
-    r->sum = cut(c, r->streams, 1, sizeof(double));
-    r->frames = cut(c, r->streams, 1, sizeof(int64_t));
-    r->logs = cut(c, r->shape->logits, 1, sizeof(double));
+    r->state = xph_cut(c, r->streams, (int64_t)state, 1);
+    r->next_value = xph_cut(c, r->streams, 1, sizeof(float));
+    r->fresh = xph_cut(c, r->streams, 1, 1);
+    r->episodes = xph_cut(c, r->streams, 1, sizeof(int64_t));
+    r->sum = xph_cut(c, r->streams, 1, sizeof(double));
+    r->frames = xph_cut(c, r->streams, 1, sizeof(int64_t));
+    r->logs = xph_cut(c, r->shape->logits, 1, sizeof(double));
 }
 
 static exphil_status allocate(exphil_rollout *r, exphil_error *error)
 {
-    cutter c = {NULL, 0, true};
+    xph_cutter c = {NULL, 0};
     cut_all(r, &c);
-    if (!c.fits) return xph_no_memory(SIZE_MAX, error);
     r->memory_bytes = c.at;
     r->memory = xph_calloc(r->context, 1, c.at);
     if (!r->memory) return xph_no_memory(c.at, error);
-    c = (cutter){r->memory, 0, true};
+    c = (xph_cutter){r->memory, 0};
     cut_all(r, &c);
     memset(r->fresh, 1, (size_t)r->streams);
     return EXPHIL_OK;

@@ -2,28 +2,13 @@
  * device, divided once, here. */
 #include "play/play.h"
 
-/* Cuts a block into 64-byte aligned parts; the first pass (base NULL) only measures. */
-typedef struct cutter {
-    unsigned char *base;
-    size_t at;
-    bool fits;
-} cutter;
-
-static void *cut(cutter *c, size_t count, size_t element)
+static void *cut(xph_cutter *c, size_t count, size_t element)
 {
-    size_t bytes, end;
-    if (!xph_size_mul(count, element, &bytes) || !xph_size_align(bytes, 64, &bytes) ||
-        !xph_size_add(c->at, bytes, &end)) {
-        c->fits = false;
-        return NULL;
-    }
-    void *address = c->base ? c->base + c->at : NULL;
-    c->at = end;
-    return address;
+    return xph_cut(c, (int64_t)count, 1, element);
 }
 
 /* The same cuts of the host's and of the device's memory. */
-static void cut_staged(exphil_session *session, cutter *c, bool host)
+static void cut_staged(exphil_session *session, xph_cutter *c, bool host)
 {
     const xph_model_shape *shape = session->shape;
     size_t rows = (size_t)session->rows, streams = (size_t)session->streams, first = c->at,
@@ -49,7 +34,7 @@ static void cut_staged(exphil_session *session, cutter *c, bool host)
     session->reset = reset;
 }
 
-static void cut_host(exphil_session *session, cutter *c)
+static void cut_host(exphil_session *session, xph_cutter *c)
 {
     const xph_model_shape *shape = session->shape;
     size_t streams = (size_t)session->streams;
@@ -69,7 +54,7 @@ static void cut_host(exphil_session *session, cutter *c)
 }
 
 /* A device that works in the host's memory reads what was staged where it stands. */
-static void cut_device(exphil_session *session, cutter *c)
+static void cut_device(exphil_session *session, xph_cutter *c)
 {
     size_t streams = (size_t)session->streams;
     for (int i = 0; i < 2; i++) session->state[i] = cut(c, streams, session->state_bytes);
@@ -86,7 +71,7 @@ static void cut_device(exphil_session *session, cutter *c)
 static void lay_out_stream(exphil_session *session)
 {
     const xph_model_shape *shape = session->shape;
-    cutter c = {NULL, 0, true};
+    xph_cutter c = {NULL, 0};
     size_t kept = session->windowed ? (size_t)session->frames : 0;
     (void)cut(&c, 1, sizeof(xph_play_stream));
     session->history_at = c.at;
@@ -107,11 +92,12 @@ static void lay_out_stream(exphil_session *session)
 static exphil_status allocate(exphil_session *session, exphil_error *error)
 {
     const xph_backend *backend = session->device->backend;
-    cutter host = {NULL, 0, true}, device = {NULL, 0, true};
+    xph_cutter host = {NULL, 0}, device = {NULL, 0};
     lay_out_stream(session);
     cut_host(session, &host);
     cut_device(session, &device);
-    if (!host.fits || !device.fits) return xph_fail(error, EXPHIL_E_INVALID, "session: streams is too large");
+    if (host.at == SIZE_MAX || device.at == SIZE_MAX)
+        return xph_fail(error, EXPHIL_E_INVALID, "session: streams is too large");
     session->memory_bytes = host.at;
     void *block = NULL;
     exphil_status status = backend->host_alloc(session->device, host.at, &block);
@@ -122,8 +108,8 @@ static exphil_status allocate(exphil_session *session, exphil_error *error)
     if (status < 0) return xph_no_device_memory(error, session->device, status, device.at);
     session->d_memory = block;
     session->d_memory_bytes = device.at;
-    host = (cutter){session->memory, 0, true};
-    device = (cutter){session->d_memory, 0, true};
+    host = (xph_cutter){session->memory, 0};
+    device = (xph_cutter){session->d_memory, 0};
     cut_host(session, &host);
     cut_device(session, &device);
     if (device.at == 0) return EXPHIL_OK; /* windows on the CPU carry nothing */
