@@ -106,6 +106,8 @@ struct exphil_learner {
     size_t memory_bytes;
 };
 
+#define XPH_KL_NEVER 1e300 /* exphil_learner_config.most_kl: a KL that nothing exceeds */
+
 /* What learning from this rollout takes, once: EXPHIL_E_MISMATCH: it has been another shape. */
 exphil_status xph_learner_shape(exphil_learner *learner, const exphil_rollout *rollout, exphil_error *error);
 /* EXPHIL_E_MISMATCH: the rollout is of another context or configuration. */
