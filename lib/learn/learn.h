@@ -47,6 +47,11 @@ struct exphil_rollout {
 
 /* Whether T rows have all that is learnt from. */
 bool xph_rollout_full(const exphil_rollout *rollout);
+/* exphil_rollout_step and exphil_rollout_reward, of a rollout that was entered. */
+exphil_status xph_rollout_step(exphil_rollout *rollout, const float *floats, const int32_t *ids,
+                               int32_t *actions);
+exphil_status xph_rollout_reward(exphil_rollout *rollout, const float *reward, const uint8_t *end,
+                                 const float *floats, const int32_t *ids);
 /* Of a world that rollout and host agree on; EXPHIL_E_INVALID, EXPHIL_E_MISMATCH. */
 exphil_status xph_rollout_check_world(const exphil_rollout *rollout, const exphil_world *world,
                                       exphil_error *error);

@@ -234,7 +234,7 @@ static void note_overflow(exphil_rollout *r)
     }
 }
 
-static exphil_status step(exphil_rollout *r, const float *floats, const int32_t *ids, int32_t *actions)
+exphil_status xph_rollout_step(exphil_rollout *r, const float *floats, const int32_t *ids, int32_t *actions)
 {
     if (r->decided == r->rows || r->decided != r->rewarded)
         return xph_play_fail(r->session, EXPHIL_E_STATE,
@@ -266,7 +266,7 @@ exphil_status exphil_rollout_step(exphil_rollout *rollout, const float *floats, 
 {
     XPH_OWN_FPU;
     XPH_TRY(enter(rollout));
-    exphil_status status = step(rollout, floats, ids, actions);
+    exphil_status status = xph_rollout_step(rollout, floats, ids, actions);
     xph_busy_leave(&rollout->busy);
     return status;
 }
@@ -328,7 +328,7 @@ static exphil_status note_reward(exphil_rollout *r, int64_t b, float reward, uin
     return exphil_session_reset(r->session, b);
 }
 
-static exphil_status give_reward(exphil_rollout *r, const float *reward, const uint8_t *end,
+exphil_status xph_rollout_reward(exphil_rollout *r, const float *reward, const uint8_t *end,
                                  const float *floats, const int32_t *ids)
 {
     XPH_TRY(check_rewards(r, reward, end));
@@ -348,7 +348,7 @@ exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward
 {
     XPH_OWN_FPU;
     XPH_TRY(enter(rollout));
-    exphil_status status = give_reward(rollout, reward, end, floats, ids);
+    exphil_status status = xph_rollout_reward(rollout, reward, end, floats, ids);
     xph_busy_leave(&rollout->busy);
     return status;
 }
@@ -364,93 +364,5 @@ exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, ex
 {
     exphil_status status = xph_play_adopt(r->session, model, error);
     r->policy.head = xph_model_heads(xph_play_weights_now(r->session)->model);
-    return status;
-}
-
-/* ---- worlds ------------------------------------------------------------------------------------------------------------- */
-
-exphil_status xph_rollout_check_world(const exphil_rollout *r, const exphil_world *world, exphil_error *error)
-{
-    const char *missing = !world->spec ? "spec" : !world->reset ? "reset" : !world->step ? "step" : NULL;
-    if (missing) return xph_fail(error, EXPHIL_E_INVALID, "world: %s is NULL", missing);
-    if (exphil_spec_hash(world->spec) != r->shape->spec_hash)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "the world's rows are %s/%s, the model was made for %s/%s",
-                        world->spec->layout, world->spec->codec, r->session->spec->layout,
-                        r->session->spec->codec);
-    if (world->seats < 1 || world->seats > 8 || r->streams % world->seats ||
-        world->lanes != r->streams / world->seats)
-        return xph_fail(error, EXPHIL_E_MISMATCH,
-                        "the world has %lld lanes of %lld seats, the session has %lld streams",
-                        (long long)world->lanes, (long long)world->seats, (long long)r->streams);
-    return EXPHIL_OK;
-}
-
-static exphil_status world_failed(exphil_rollout *r, const char *what, int32_t code, exphil_error *error)
-{
-    r->broken = true;
-    return xph_fail(error, EXPHIL_E_IO, "the world's %s failed with %d", what, (int)code);
-}
-
-static exphil_status begin_episode(exphil_rollout *r, const exphil_world *world, int64_t lane,
-                                   exphil_error *error)
-{
-    const int64_t first = lane * world->seats;
-    xph_rng rng = {.seed = r->seed,
-                   .stream = XPH_RNG_GAMES | (uint64_t)lane << 8,
-                   .position = 2 * (uint64_t)r->episodes[first]};
-    r->episodes[first]++;
-    int32_t code =
-        world->reset(world->user, lane, xph_rng_u64(&rng), r->world_floats + first * r->shape->floats,
-                     r->world_ids + first * r->shape->ids);
-    return code ? world_failed(r, "reset", code, error) : EXPHIL_OK;
-}
-
-static exphil_status play_frame(exphil_rollout *r, const exphil_world *world, exphil_error *error)
-{
-    exphil_status status = step(r, r->world_floats, r->world_ids, r->world_actions);
-    if (status < 0) return xph_fail(error, status, "%s", r->session->error.message);
-    int32_t code = world->step(world->user, 0, world->lanes, r->world_actions, r->world_floats, r->world_ids,
-                               r->world_reward, r->world_end);
-    if (code) return world_failed(r, "step", code, error);
-    for (int64_t b = 0; b < r->streams; b++) r->stream_end[b] = r->world_end[b / world->seats];
-    status = give_reward(r, r->world_reward, r->stream_end, r->world_floats, r->world_ids);
-    if (status < 0) {
-        r->broken = true;
-        return xph_fail(error, status, "%s", r->session->error.message);
-    }
-    for (int64_t lane = 0; lane < world->lanes; lane++)
-        if (r->world_end[lane] != EXPHIL_GOES_ON) XPH_TRY(begin_episode(r, world, lane, error));
-    return status;
-}
-
-static exphil_status run(exphil_rollout *r, const exphil_world *world, exphil_error *error)
-{
-    exphil_world known = {.struct_size = sizeof known};
-    XPH_TRY(XPH_TAKE(exphil_world, &known, world, error));
-    XPH_TRY(xph_rollout_check_world(r, &known, error));
-    if (r->broken) return xph_fail(error, EXPHIL_E_STATE, "rollout: its world has failed before");
-    if (xph_rollout_full(r))
-        return xph_fail(error, EXPHIL_E_STATE, "rollout: the chunk is full: exphil_learner_update");
-    for (int64_t lane = 0; !r->playing && lane < known.lanes; lane++)
-        XPH_TRY(begin_episode(r, &known, lane, error));
-    r->playing = true;
-    exphil_status status = EXPHIL_OK;
-    while (status == EXPHIL_OK) {
-        if (xph_cancelled(r->context))
-            return xph_fail(error, EXPHIL_E_CANCELLED, "rollout cancelled by the host");
-        status = play_frame(r, &known, error);
-    }
-    return status < 0 ? status : EXPHIL_OK;
-}
-
-exphil_status exphil_rollout_run(exphil_rollout *rollout, const exphil_world *world, exphil_error *error)
-{
-    XPH_OWN_FPU;
-    if (!rollout || !world)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", rollout ? "world" : "rollout");
-    XPH_TRY(xph_context_check(rollout->context, error));
-    if (!xph_busy_enter(&rollout->busy)) return xph_busy_error("rollout", error);
-    exphil_status status = run(rollout, world, error);
-    xph_busy_leave(&rollout->busy);
     return status;
 }
