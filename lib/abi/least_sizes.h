@@ -3,6 +3,7 @@
 #ifndef XPH_ABI_LEAST_SIZES_H
 #define XPH_ABI_LEAST_SIZES_H
 
+#include <exphil/blocks.h>
 #include <exphil/conditions.h>
 #include <exphil/examine.h>
 #include <exphil/games.h>
@@ -49,6 +50,15 @@ enum {
     XPH_LEAST_exphil_session_info = 616,                                       /* 0.1.0 */
     XPH_LEAST_exphil_slp_config = 24,                                          /* 0.1.0 */
     XPH_LEAST_exphil_slp_info = 344,                                           /* 0.1.0 */
+    XPH_LEAST_exphil_melee_reward_config = sizeof(exphil_melee_reward_config), /* not released */
+    XPH_LEAST_exphil_outcome_config = sizeof(exphil_outcome_config),           /* not released */
+    XPH_LEAST_exphil_outcome_metrics = sizeof(exphil_outcome_metrics),         /* not released */
+    XPH_LEAST_exphil_forward = sizeof(exphil_forward),                         /* not released */
+    XPH_LEAST_exphil_world = sizeof(exphil_world),                             /* not released */
+    XPH_LEAST_exphil_rollout_config = sizeof(exphil_rollout_config),           /* not released */
+    XPH_LEAST_exphil_learner_config = sizeof(exphil_learner_config),           /* not released */
+    XPH_LEAST_exphil_learner_metrics = sizeof(exphil_learner_metrics),         /* not released */
+    XPH_LEAST_exphil_block_info = sizeof(exphil_block_info),                   /* not released */
     XPH_LEAST_exphil_evaluation = sizeof(exphil_evaluation),                   /* not released */
     XPH_LEAST_exphil_examined = sizeof(exphil_examined),                       /* not released */
     XPH_LEAST_exphil_examination = sizeof(exphil_examination),                 /* not released */
@@ -59,14 +69,6 @@ enum {
     XPH_LEAST_exphil_games_added = sizeof(exphil_games_added),                 /* not released */
     XPH_LEAST_exphil_selection = sizeof(exphil_selection),                     /* not released */
     XPH_LEAST_exphil_selection_report = sizeof(exphil_selection_report),       /* not released */
-    XPH_LEAST_exphil_melee_reward_config = sizeof(exphil_melee_reward_config), /* not released */
-    XPH_LEAST_exphil_outcome_config = sizeof(exphil_outcome_config),           /* not released */
-    XPH_LEAST_exphil_outcome_metrics = sizeof(exphil_outcome_metrics),         /* not released */
-    XPH_LEAST_exphil_forward = sizeof(exphil_forward),                         /* not released */
-    XPH_LEAST_exphil_world = sizeof(exphil_world),                             /* not released */
-    XPH_LEAST_exphil_rollout_config = sizeof(exphil_rollout_config),           /* not released */
-    XPH_LEAST_exphil_learner_config = sizeof(exphil_learner_config),           /* not released */
-    XPH_LEAST_exphil_learner_metrics = sizeof(exphil_learner_metrics),         /* not released */
     XPH_LEAST_exphil_match_config = sizeof(exphil_match_config),               /* not released */
     XPH_LEAST_exphil_match_result = sizeof(exphil_match_result),               /* not released */
     XPH_LEAST_exphil_record = sizeof(exphil_record),                           /* not released */

@@ -20,6 +20,8 @@ struct exphil_rollout {
     xph_policy policy;
     int64_t streams, time, delay, rows; /* rows: R */
     int64_t decided, rewarded;          /* rows of the chunk so far, the same for all streams */
+    int64_t received; /* streams of the chunk that came as blocks; then it is not played here */
+    uint8_t *arrived; /* [B] which of them */
     uint64_t seed;
     bool playing;      /* a world's episodes have begun */
     bool broken;       /* a world failed: its games and these rows no longer fit together */
@@ -45,8 +47,11 @@ struct exphil_rollout {
     size_t memory_bytes;
 };
 
-/* Whether T rows have all that is learnt from. */
+/* Whether T rows have all that is learnt from; EXPHIL_E_STATE if not. */
 bool xph_rollout_full(const exphil_rollout *rollout);
+exphil_status xph_rollout_check_full(const exphil_rollout *rollout, exphil_error *error);
+/* EXPHIL_E_STATE: rows are recorded, or streams came as blocks. */
+exphil_status xph_rollout_check_empty(const exphil_rollout *rollout, exphil_error *error);
 /* exphil_rollout_step and exphil_rollout_reward, of a rollout that was entered. */
 exphil_status xph_rollout_step(exphil_rollout *rollout, const float *floats, const int32_t *ids,
                                int32_t *actions);

@@ -344,14 +344,6 @@ exphil_status xph_learner_check_rollout(const exphil_learner *l, const exphil_ro
     return EXPHIL_OK;
 }
 
-static exphil_status check_full(const exphil_rollout *r, exphil_error *error)
-{
-    if (!xph_rollout_full(r))
-        return xph_fail(error, EXPHIL_E_STATE, "the chunk has %lld of %lld rows", (long long)r->rewarded,
-                        (long long)r->rows);
-    return EXPHIL_OK;
-}
-
 /* What failed halfway never was, so that it may be tried again. */
 static exphil_status take_back(exphil_learner *l, int64_t updates, exphil_status status)
 {
@@ -374,7 +366,7 @@ static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner
                             exphil_error *error)
 {
     XPH_TRY(xph_learner_check_rollout(l, r, error));
-    XPH_TRY(check_full(r, error));
+    XPH_TRY(xph_rollout_check_full(r, error));
     const int64_t updates = l->updates;
     xph_parallel_hold(l->context);
     exphil_status status = learn(l, r, m, error);

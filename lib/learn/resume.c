@@ -236,9 +236,7 @@ static exphil_status save(saved *s, const char *path, exphil_error *error)
 {
     const exphil_learner *l = s->l;
     XPH_TRY(check_world(s->r, s->world, error));
-    if (s->r->decided)
-        return xph_fail(error, EXPHIL_E_STATE, "rollout: a chunk is under way, %lld of its rows are played",
-                        (long long)s->r->decided);
+    XPH_TRY(xph_rollout_check_empty(s->r, error));
     s->head = (head){MAGIC, (uint64_t)s->settings.count, l->chunks, l->updates, s->r->playing, 0};
     XPH_TRY(make(s, error));
     s->head.settings = (uint64_t)s->settings.count;
@@ -273,7 +271,7 @@ static exphil_status check(void *user, exphil_error *error)
 static exphil_status resume(saved *s, const char *path, exphil_error *error)
 {
     XPH_TRY(check_world(s->r, s->world, error));
-    if (s->r->decided) return xph_fail(error, EXPHIL_E_STATE, "rollout: a chunk is under way");
+    XPH_TRY(xph_rollout_check_empty(s->r, error));
     XPH_TRY(xph_learner_shape(s->l, s->r, error));
     XPH_TRY(make(s, error));
     const xph_beside beside = {.data = s->block, .bytes = s->bytes, .check = check, .user = s};

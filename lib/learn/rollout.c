@@ -44,6 +44,7 @@ static void cut_all(exphil_rollout *r, xph_cutter *c)
     r->state = xph_cut(c, r->streams, (int64_t)state, 1);
     r->next_value = xph_cut(c, r->streams, 1, sizeof(float));
     r->fresh = xph_cut(c, r->streams, 1, 1);
+    r->arrived = xph_cut(c, r->streams, 1, 1);
     r->episodes = xph_cut(c, r->streams, 1, sizeof(int64_t));
     r->sum = xph_cut(c, r->streams, 1, sizeof(double));
     r->frames = xph_cut(c, r->streams, 1, sizeof(int64_t));
@@ -170,6 +171,28 @@ bool xph_rollout_full(const exphil_rollout *r)
     return r->rewarded == r->rows;
 }
 
+exphil_status xph_rollout_check_full(const exphil_rollout *r, exphil_error *error)
+{
+    if (xph_rollout_full(r)) return EXPHIL_OK;
+    if (r->received)
+        return xph_fail(error, EXPHIL_E_STATE, "the chunk has %lld of %lld streams", (long long)r->received,
+                        (long long)r->streams);
+    return xph_fail(error, EXPHIL_E_STATE, "the chunk has %lld of %lld rows", (long long)r->rewarded,
+                    (long long)r->rows);
+}
+
+exphil_status xph_rollout_check_empty(const exphil_rollout *r, exphil_error *error)
+{
+    if (r->decided)
+        return xph_fail(error, EXPHIL_E_STATE, "rollout: a chunk is under way, %lld of its rows are played",
+                        (long long)r->decided);
+    if (r->received)
+        return xph_fail(error, EXPHIL_E_STATE,
+                        "rollout: a chunk is under way, %lld of its streams came as blocks",
+                        (long long)r->received);
+    return EXPHIL_OK;
+}
+
 /* Where a chunk begins: the recurrent state of every stream, before its first row. */
 static exphil_status keep_states(const exphil_rollout *r)
 {
@@ -219,16 +242,25 @@ static void record_stream(exphil_rollout *r, int64_t b, const float *floats, con
     r->fresh[b] = 0;
 }
 
+/* The next row of stream b is the first of another episode. */
+static void end_episode(exphil_rollout *r, int64_t b, int64_t row)
+{
+    r->ended_sum[row] = r->sum[b];
+    r->ended_frames[row] = r->frames[b];
+    r->sum[b] = 0.0;
+    r->frames[b] = 0;
+    r->fresh[b] = 1;
+}
+
 /* A stream whose logits overflowed was reset by the session: its episode was cut off before this row. */
 static void note_overflow(exphil_rollout *r)
 {
     for (int64_t b = 0; b < r->streams; b++) {
-        int64_t before = row_at(r, b, r->decided - 1);
+        /* Before the first row of a chunk there is none to tell it, and that place is still free. */
+        int64_t before = row_at(r, b, r->decided ? r->decided - 1 : 0);
         if (r->fresh[b] || xph_play_at(r->session, b)->seen) continue;
-        r->fresh[b] = 1;
-        r->sum[b] = 0.0;
-        r->frames[b] = 0;
-        if (r->decided == 0 || r->end[before] != EXPHIL_GOES_ON) continue;
+        end_episode(r, b, before);
+        if (r->decided == 0) continue;
         r->end[before] = EXPHIL_CUT_OFF;
         r->cut_off[before] = r->value[before];
     }
@@ -240,6 +272,7 @@ exphil_status xph_rollout_step(exphil_rollout *r, const float *floats, const int
         return xph_play_fail(r->session, EXPHIL_E_STATE,
                              r->decided == r->rows ? "the chunk is full: exphil_learner_update"
                                                    : "the last step has no reward yet");
+    if (r->received) return xph_play_fail(r->session, EXPHIL_E_STATE, "streams of this chunk came as blocks");
     note_overrides(r);
     exphil_status status = r->decided == 0 ? keep_states(r) : EXPHIL_OK;
     if (status < 0) return xph_play_fail(r->session, status, "the device failed to give its state");
@@ -319,12 +352,10 @@ static exphil_status note_reward(exphil_rollout *r, int64_t b, float reward, uin
     r->end[row] = end;
     r->sum[b] += (double)reward;
     r->frames[b]++;
+    r->ended_sum[row] = 0.0;
+    r->ended_frames[row] = 0;
     if (end == EXPHIL_GOES_ON) return EXPHIL_OK;
-    r->ended_sum[row] = r->sum[b];
-    r->ended_frames[row] = r->frames[b];
-    r->sum[b] = 0.0;
-    r->frames[b] = 0;
-    r->fresh[b] = 1;
+    end_episode(r, b, row);
     return exphil_session_reset(r->session, b);
 }
 
@@ -357,7 +388,8 @@ exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward
 
 void xph_rollout_next(exphil_rollout *r)
 {
-    r->decided = r->rewarded = 0;
+    r->decided = r->rewarded = r->received = 0;
+    memset(r->arrived, 0, (size_t)r->streams);
 }
 
 exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, exphil_error *error)

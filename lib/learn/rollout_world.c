@@ -63,6 +63,7 @@ static exphil_status run(exphil_rollout *r, const exphil_world *world, exphil_er
     if (r->broken) return xph_fail(error, EXPHIL_E_STATE, "rollout: its world has failed before");
     if (xph_rollout_full(r))
         return xph_fail(error, EXPHIL_E_STATE, "rollout: the chunk is full: exphil_learner_update");
+    if (r->received) return xph_rollout_check_empty(r, error);
     for (int64_t lane = 0; !r->playing && lane < known.lanes; lane++)
         XPH_TRY(begin_episode(r, &known, lane, error));
     r->playing = true;
