@@ -61,7 +61,7 @@ static exphil_context *context_of(const learn_plan *p)
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!p->device) return test_context(p->memory, NULL, p->threads);
+    if (!p->device) return test_context(p->memory, p->io, p->threads);
     config.device = p->device;
     config.backend_path = p->backend_path;
     config.threads = p->threads;
@@ -78,7 +78,7 @@ learn_run learn_begin(const learn_plan *p)
     exphil_error error = EXPHIL_ERROR_INIT;
     how.as_played = 1;
     session.streams = p->lanes;
-    session.seed = 5;
+    session.seed = p->seed ? p->seed : 5;
     session.heads = p->play;
     rollout.time = p->time;
     rollout.seed = 6;

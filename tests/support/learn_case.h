@@ -27,6 +27,8 @@ typedef struct learn_plan {
     bool taught;                       /* the model is its own teacher */
     const char *device, *backend_path; /* NULL: the CPU */
     test_memory *memory;
+    test_io *io;
+    uint64_t seed; /* of the draws; 0 = 5 */
 } learn_plan;
 learn_plan learn_plan_of(const char *blocks);
 
