@@ -379,8 +379,8 @@ EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
  * others. That it learns is seen in reward and, where episodes end, in episode_return; entropy falls slowly, kl_old stays
  * near 0.001 to 0.02.
  * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
- * update was refused, as exphil_trainer_backward says, or the teacher's logits are not finite, which then begins anew; what
- * was learnt before it stays, and the chunk is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY before the first
+ * update was refused, as exphil_trainer_backward says, or the teacher's logits are not finite, which then begins anew:
+ * weights, moments and schedule are as before the chunk, which is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY before the first
  * update, nothing has changed, and the call may be made again. The teacher's state goes on from chunk to chunk: with one,
  * a learner has one rollout. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *learner,

@@ -344,7 +344,7 @@ exphil_status xph_learner_check_rollout(const exphil_learner *l, const exphil_ro
     return EXPHIL_OK;
 }
 
-/* What failed halfway never was, so that it may be tried again. */
+/* What failed halfway never was. */
 static exphil_status take_back(exphil_learner *l, int64_t updates, exphil_status status)
 {
     if (l->updates == updates || status == EXPHIL_E_DEVICE) return status;
@@ -371,7 +371,8 @@ static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner
     xph_parallel_hold(l->context);
     exphil_status status = learn(l, r, m, error);
     xph_parallel_release(l->context);
-    if (status < 0 && status != EXPHIL_E_NUMERIC) return take_back(l, updates, status);
+    if (status < 0) status = take_back(l, updates, status);
+    if (status < 0 && status != EXPHIL_E_NUMERIC) return status;
     if (l->taught.net && xph_feed_swap(&l->taught) < 0)
         return xph_fail(error, EXPHIL_E_DEVICE, "learner: the device failed at the teacher");
     if (m->taken_back) l->updates = updates;
