@@ -30,7 +30,7 @@ if [ "${1:-}" = bench ]; then
 fi
 
 for how in shared static; do
-    for program in minimal bot train rows learn; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
+    for program in minimal bot train rows learn apart; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
     compile "trace_$how" "$how" "$here/tests/hosts/trace.c"
 done
 if command -v readelf >/dev/null && readelf -d bot_static | grep -q libexphil; then fail "bot_static needs libexphil.so"; fi
@@ -105,6 +105,16 @@ awk '{ score[$1] = $3 + 0 } END { exit !(score["rule:"] > 100 && score["policy:"
 cmp learnt.safetensors again.safetensors || fail "the same games gave other weights"
 awk '/points a game/ { exit !($2 > 5 && $NF < -10) }' learn.log || { cat learn.log; fail "learn does not beat the game's own player"; }
 [ "$(wc -l <"$here/examples/learn.c")" -lt 150 ] || fail "learn.c is not short any more"
+
+# Player and learner in two processes: what one process learns, to the last bit, and it balances the pole.
+./apart_shared 100000 apart.safetensors >apart.log || fail "apart"
+./apart_static 100000 together.safetensors together >together.log || fail "apart, together"
+cmp apart.safetensors together.safetensors || fail "two processes learnt other weights than one"
+cmp apart.log together.log || fail "two processes played other episodes than one"
+awk 'END { exit !($3 > 475) }' apart.log || { cat apart.log; fail "apart does not balance its pole"; }
+if ./apart_shared 3000 no/such/folder/weights 2>apart.log; then fail "apart without a file"; fi
+grep -q 'EXPHIL_E_IO' apart.log || { cat apart.log; fail "apart does not say why"; }
+[ "$(wc -l <"$here/examples/apart.c")" -lt 150 ] || fail "apart.c is not short any more"
 
 # A game in a library of its own: from nothing to more than its script catches.
 # shellcheck disable=SC2046
