@@ -90,6 +90,8 @@ ENUMS = {
                 "doc": "DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."},
     "End": {"first": "EXPHIL_GOES_ON", "prefix": "EXPHIL_",
             "doc": "How an episode stands after a frame. OVER: nothing comes any more. CUT_OFF: it would have gone on."},
+    "BlockWeights": {"first": "EXPHIL_BLOCK_CURRENT", "prefix": "EXPHIL_BLOCK_",
+                     "doc": "Which weights may have played a block. CURRENT: those that the rollout has. ANY: others too."},
     "Rollback": {"first": "EXPHIL_SLP_LAST", "prefix": "EXPHIL_SLP_",
                  "doc": "Which simulation of a frame a replay gives: the last complete one, the first, or all of them."},
     "Dump": {"first": "EXPHIL_SLP_DUMP_STATE", "prefix": "EXPHIL_SLP_DUMP_",
@@ -332,6 +334,8 @@ PYTHON = {
         "    as_played. unexplained is 0 for a perfect value, 1 for one as good as the mean. taken_back is 1 where most_kl was\n"
         "    exceeded.\n"
         "    "),
+    "exphil_block_info": ("BlockInfo",
+        "What a block says of itself: streams and time, hashes of the layout of its rows and of the weights that played it."),
     "exphil_outcome_metrics": ("OutcomeMetrics",
         "What came of an update of outcome-weighted imitation: known rows have a return, effective is the share of the rows that\n"
         "    so many of equal weight would be, clipped the share at the cap."),

@@ -22,6 +22,7 @@ _check_version(_lib.EXPHIL_VERSION, _lib.exphil_version(), library_path())
 
 from . import melee, slp  # noqa: E402
 from .constants import (  # noqa: E402
+    BlockWeights,
     Button,
     DataType,
     Deliver,
@@ -75,6 +76,7 @@ from .model import Examined, Model  # noqa: E402
 from .plan import plan  # noqa: E402
 from .prefetcher import Batch, Prefetcher  # noqa: E402
 from .records import (  # noqa: E402
+    BlockInfo,
     Comparison,
     DatasetInfo,
     DeviceInfo,
@@ -105,7 +107,7 @@ from .records import (  # noqa: E402
     SlpPort,
     TensorInfo,
 )
-from .rollout import Rollout  # noqa: E402
+from .rollout import Rollout, block_info  # noqa: E402
 from .session import HeadPlay, Session  # noqa: E402
 from .slp import Replay, ReplayRows, Stream  # noqa: E402
 from .spec import HeadSpec, IdSpec, Spec  # noqa: E402
@@ -119,6 +121,8 @@ __version__ = _written(_lib.EXPHIL_VERSION)
 __all__ = [
     "Added",
     "Batch",
+    "BlockInfo",
+    "BlockWeights",
     "BusyError",
     "Button",
     "CancelledError",
@@ -215,6 +219,7 @@ __all__ = [
     "VersionError",
     "Weights",
     "World",
+    "block_info",
     "default_context",
     "devices",
     "library_path",

@@ -102,6 +102,13 @@ class End(IntEnum):
     CUT_OFF = lib.EXPHIL_CUT_OFF
 
 
+class BlockWeights(IntEnum):
+    """Which weights may have played a block. CURRENT: those that the rollout has. ANY: others too."""
+
+    CURRENT = lib.EXPHIL_BLOCK_CURRENT
+    ANY = lib.EXPHIL_BLOCK_ANY
+
+
 class Rollback(IntEnum):
     """Which simulation of a frame a replay gives: the last complete one, the first, or all of them."""
 

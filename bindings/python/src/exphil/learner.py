@@ -78,7 +78,7 @@ class Learner(Handle):
     def update(self, rollout: Rollout) -> LearnerMetrics:
         """Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
 
-        StateError: it is not full. NumericError: an update was refused; what was learnt before it stays, and the chunk is done
+        StateError: it is not full. NumericError: an update was refused; the weights are as before the chunk, which is done
         with. After CancelledError and KeyboardInterrupt nothing has changed, and the call may be made again.
         """
         expect(rollout, Rollout, "rollout")

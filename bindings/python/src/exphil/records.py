@@ -497,6 +497,17 @@ class LearnerMetrics:
 
 
 @dataclass(frozen=True)
+class BlockInfo:
+    """What a block says of itself: streams and time, hashes of the layout of its rows and of the weights that played it."""
+
+    streams: int
+    time: int
+    spec_hash: int
+    weights_hash: int
+    delay_frames: int
+
+
+@dataclass(frozen=True)
 class OutcomeMetrics:
     """What came of an update of outcome-weighted imitation: known rows have a return, effective is the share of the rows that
     so many of equal weight would be, clipped the share at the cap."""
@@ -566,6 +577,7 @@ STRUCTS: Dict[str, type] = {
     "exphil_plan": Plan,
     "exphil_slp_result": GameEnd,
     "exphil_learner_metrics": LearnerMetrics,
+    "exphil_block_info": BlockInfo,
     "exphil_outcome_metrics": OutcomeMetrics,
     "exphil_match_result": MatchResult,
     "exphil_record": Record,

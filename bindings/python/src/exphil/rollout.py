@@ -8,13 +8,15 @@ import numpy as np
 
 from ._native import ffi, lib
 from .arrays import Ints, number, pointer, room, take
-from .codes import Code
-from .constants import Deliver
-from .errors import make_error
+from .codes import Code, code
+from .constants import BlockWeights, Deliver
+from .errors import call, make_error
 from .handle import Config, Handle, expect
 from .model import Model
+from .records import BlockInfo
 from .session import HeadPlay, Session, session_config
 from .spec import Spec
+from .structs import empty, read
 from .world import World
 
 _NULL = ffi.NULL
@@ -134,6 +136,37 @@ class Rollout(Handle):
         handle, played = self._handle, world._handle
         world._play((handle, played), self._core.call, lib.exphil_rollout_run, handle, played)
 
+    # ---- chunks of other processes ----
+
+    def block_save(self) -> bytes:
+        """A full chunk as bytes, for the learner of another process: Rollout.block_take. adopt begins the next chunk.
+        StateError: it is not full."""
+        block = bytearray(int(lib.exphil_rollout_block_size(self._handle)))
+        target = ffi.from_buffer(block, require_writable=True)
+        self._core.call(lib.exphil_rollout_block_save, self._handle, target, len(block))
+        return bytes(block)
+
+    def block_take(self, block: Any, first_stream: int = 0, *, weights: Code = BlockWeights.CURRENT) -> bool:
+        """The streams of another process's block become streams of this chunk, from first_stream on, instead of playing. True: the
+        chunk is full, for Learner.update.
+
+        block: bytes from anybody; all of it is checked before anything counts. FormatError: it is damaged, or a number is out
+        of range. MismatchError: another layout, model, delay, time or temperature, or other weights than those that this
+        rollout has, unless weights is BlockWeights.ANY.
+        """
+        source = ffi.from_buffer(block)
+        which = code(BlockWeights, weights, "weights")
+        first = number(first_stream, "first_stream")
+        status = self._core.call(lib.exphil_rollout_block_take, self._handle, first, which, source, len(source))
+        return bool(status == lib.EXPHIL_END)
+
+    def adopt(self, model: Optional[Model] = None) -> None:
+        """Between two chunks: drops the one that is there, plays these weights from here on (None: those that it has), and begins
+        the next. Learner.update does so by itself."""
+        if model is not None:
+            expect(model, Model, "model")
+        self._core.call(lib.exphil_rollout_adopt, self._handle, ffi.NULL if model is None else model._handle)
+
     def close(self) -> None:
         """Gives the rollout and its session up."""
         if not self.closed:
@@ -141,4 +174,12 @@ class Rollout(Handle):
         super().close()
 
 
-__all__ = ["Rollout"]
+def block_info(block: Any) -> BlockInfo:
+    """What a block of Rollout.block_save says of itself. FormatError: it is none, or damaged."""
+    source = ffi.from_buffer(block)
+    info = empty(BlockInfo)
+    call(lib.exphil_block_query, source, len(source), info)
+    return read(BlockInfo, info)
+
+
+__all__ = ["Rollout", "block_info"]
