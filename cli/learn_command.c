@@ -17,7 +17,7 @@ static const usual usuals[] = {{"cartpole", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"cartpole-blind", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"pong", 5000000, 64, 128, 4.0, 0.003, 1.0},
                                {"pong-two", 5000000, 32, 128, 4.0, 0.003, 1.0}};
-static const usual foreign = {"", 1000000, 16, 128, 4.0, 0.003, 1.0};
+static const usual foreign = {"", 2000000, 16, 128, 4.0, 0.01, 1.0};
 
 /* Options that were not given. */
 static void take_usual(const option_command *command, learn_options *o)
