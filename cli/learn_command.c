@@ -2,6 +2,7 @@
 #include "files.h"
 #include "learn_run.h"
 #include "notes.h"
+#include "presets.h"
 #include "world.h"
 
 #include <stdio.h>
@@ -96,6 +97,10 @@ static const option_entry entries[] = {
     {"out", OPTION_TEXT, &asked.out, "FILE",
      "weights (default learned.safetensors); FILE.optimizer: the checkpoint; the best weights are beside it, "
      "as learned.best.safetensors"},
+    {"preset", OPTION_TEXT, &asked.preset, "NAME",
+     "near-teacher: small steps beside --teacher, " PRESET_NEAR_TEACHER
+     "; or self-play: against itself, beside --teacher, " PRESET_SELF_PLAY
+     "; what is given wins (default: none)"},
     {"resume", OPTION_FLAG, &asked.resume, NULL,
      "go on from OUT.optimizer, or begin where there is none yet; with --frames of another number the run is "
      "made "
@@ -129,6 +134,19 @@ static bool of_weights(const option_command *command)
            options_given(command, "delay") || options_given(command, "no-previous-action");
 }
 
+/* Says what it stands for. */
+static bool take_preset(const option_command *command, const learn_options *o)
+{
+    static const preset presets[] = {
+        {"near-teacher", PRESET_NEAR_TEACHER}, {"self-play", PRESET_SELF_PLAY}, {NULL, NULL}};
+    char taken[PRESET_TEXT];
+    if (!o->preset) return true;
+    if (!preset_take(command, presets, o->preset, NULL, taken)) return false;
+    if (!o->quiet && !o->json)
+        fprintf(stderr, "--preset %s: %s\n", o->preset, taken[0] ? taken : "all was given");
+    return true;
+}
+
 /* A loop that always gives --resume needs no first time. */
 static bool begin_of(learn_options *o)
 {
@@ -159,6 +177,7 @@ int learn_command(int argc, char **argv)
         .given = given};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
+    if (!take_preset(&command, &asked)) return 2;
     const char *wrong = !asked.world                                        ? "--world NAME"
                         : count                                             ? "no files"
                         : asked.episodes < 1 || asked.episodes > SCORE_MOST ? "--episodes 1 to 128"
