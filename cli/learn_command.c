@@ -2,6 +2,7 @@
 #include "files.h"
 #include "learn_run.h"
 #include "notes.h"
+#include "presets.h"
 #include "world.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const usual usuals[] = {{"cartpole", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"cartpole-blind", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"pong", 5000000, 64, 128, 4.0, 0.003, 1.0},
                                {"pong-two", 5000000, 32, 128, 4.0, 0.003, 1.0}};
-static const usual foreign = {"", 1000000, 16, 128, 4.0, 0.003, 1.0};
+static const usual foreign = {"", 2000000, 16, 128, 4.0, 0.01, 1.0};
 
 /* Options that were not given. */
 static void take_usual(const option_command *command, learn_options *o)
@@ -56,16 +57,17 @@ static const option_entry entries[] = {
     {"repeat", OPTION_INT, &asked.repeat, "N",
      "frames that an action is held, which count as one (default 1)"},
     {"frames", OPTION_INT, &asked.frames, "N",
-     "frames to play, in whole chunks (default 500000; pong 5000000)"},
+     "frames to play, in whole chunks (default 500000; pong 5000000; games of others 2000000)"},
     {"lanes", OPTION_INT, &asked.lanes, "N", "games at a time (default 16; pong 64)"},
-    {"time", OPTION_INT, &asked.time, "N", "frames of a chunk, after which it learns (default 64; pong 128)"},
+    {"time", OPTION_INT, &asked.time, "N",
+     "frames of a chunk, after which it learns (default 64; pong and games of others 128)"},
     {"seed", OPTION_INT, &asked.seed, "N", "of the weights, the games and the draws (default 0)"},
     {NULL, 0, NULL, NULL, "policy"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mlp (default), gru, mamba*2, ..."},
     {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 64)"},
     {"delay", OPTION_INT, &asked.delay, "N", "frames from a decision to its effect (default 0)"},
     {"no-previous-action", OPTION_FLAG, &asked.no_previous, NULL,
-     "past actions are no inputs (default: they are)"},
+     "past actions are no inputs, which is the better start from nothing (default: they are)"},
     {"init", OPTION_TEXT, &asked.init, "FILE",
      "start from these weights, which say all of this (default: new)"},
     {NULL, 0, NULL, NULL, "learning"},
@@ -73,11 +75,13 @@ static const option_entry entries[] = {
     {"batches", OPTION_INT, &asked.batches, "N", "updates of a pass (default 4)"},
     {"rate", OPTION_NUMBER, &asked.rate, "X", "learning rate, which falls to 0 by a cosine (default 0.001)"},
     {"half-life", OPTION_NUMBER, &asked.half_life, "SECONDS",
-     "after which a reward counts half (default 1.15; pong 4)"},
+     "after which a reward counts half (default 1.15; pong and games of others 4)"},
     {"ratio-clip", OPTION_NUMBER, &asked.ratio_clip, "X",
      "how far the probability of an action may move in a chunk, as a share (default 0.2)"},
-    {"entropy", OPTION_NUMBER, &asked.entropy, "X", "weight of the entropy (default 0; pong 0.003)"},
-    {"reward-scale", OPTION_NUMBER, &asked.reward_scale, "X", "factor of rewards (default 0.1; pong 1)"},
+    {"entropy", OPTION_NUMBER, &asked.entropy, "X",
+     "weight of the entropy (default 0; pong 0.003; games of others 0.01)"},
+    {"reward-scale", OPTION_NUMBER, &asked.reward_scale, "X",
+     "factor of rewards (default 0.1; pong and games of others 1)"},
     {"shuffled-rewards", OPTION_FLAG, &asked.control, NULL,
      "a control: lanes get each other's rewards, so that what is learnt is no skill (default: their own)"},
     {"teacher", OPTION_TEXT, &asked.teacher, "FILE", "a policy that it stays near (default: none)"},
@@ -93,6 +97,10 @@ static const option_entry entries[] = {
     {"out", OPTION_TEXT, &asked.out, "FILE",
      "weights (default learned.safetensors); FILE.optimizer: the checkpoint; the best weights are beside it, "
      "as learned.best.safetensors"},
+    {"preset", OPTION_TEXT, &asked.preset, "NAME",
+     "near-teacher: small steps beside --teacher, " PRESET_NEAR_TEACHER
+     "; or self-play: against itself, beside --teacher, " PRESET_SELF_PLAY
+     "; what is given wins (default: none)"},
     {"resume", OPTION_FLAG, &asked.resume, NULL,
      "go on from OUT.optimizer, or begin where there is none yet; with --frames of another number the run is "
      "made "
@@ -126,6 +134,19 @@ static bool of_weights(const option_command *command)
            options_given(command, "delay") || options_given(command, "no-previous-action");
 }
 
+/* Says what it stands for. */
+static bool take_preset(const option_command *command, const learn_options *o)
+{
+    static const preset presets[] = {
+        {"near-teacher", PRESET_NEAR_TEACHER}, {"self-play", PRESET_SELF_PLAY}, {NULL, NULL}};
+    char taken[PRESET_TEXT];
+    if (!o->preset) return true;
+    if (!preset_take(command, presets, o->preset, NULL, taken)) return false;
+    if (!o->quiet && !o->json)
+        fprintf(stderr, "--preset %s: %s\n", o->preset, taken[0] ? taken : "all was given");
+    return true;
+}
+
 /* A loop that always gives --resume needs no first time. */
 static bool begin_of(learn_options *o)
 {
@@ -156,6 +177,7 @@ int learn_command(int argc, char **argv)
         .given = given};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
+    if (!take_preset(&command, &asked)) return 2;
     const char *wrong = !asked.world                                        ? "--world NAME"
                         : count                                             ? "no files"
                         : asked.episodes < 1 || asked.episodes > SCORE_MOST ? "--episodes 1 to 128"

@@ -14,7 +14,7 @@
 enum { LEARN_PATH = 4096, LEAGUE_SLOTS = 4, LEAGUE_MOST = 16, GONE_MOST = 64 };
 
 typedef struct learn_options {
-    const char *world, *opponent, *out, *init, *teacher, *blocks, *log, *tensorboard;
+    const char *world, *opponent, *out, *init, *teacher, *blocks, *log, *tensorboard, *preset;
     machine_options machine;
     int64_t frames, seed, lanes, time, hidden, delay, epochs, batches, repeat, log_every, scores, episodes,
         value_only;

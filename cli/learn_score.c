@@ -93,7 +93,7 @@ static bool play(const exphil_world *world, exphil_session *session, uint64_t se
     /* far from the seeds of training, which are drawn */
     for (int64_t lane = 0; fine && lane < world->lanes; lane++)
         fine = begin(world, lane, (seed << 32) + 0x5C0E + (uint64_t)lane, &a);
-    while (fine && left > 0) fine = !stop_asked() && play_frame(world, session, &a, &left);
+    while (fine && left > 0) fine = !stop_cancel(NULL) && play_frame(world, session, &a, &left);
     if (fine) sum_up(&a, world->lanes, score);
     free_arrays(&a);
     return fine;

@@ -4,20 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct preset {
-    const char *name, *options;
-} preset;
+enum { GIVEN_MOST = 256 };
 
-static const preset presets[] = {{"first", PRESET_FIRST}, {"standard", PRESET_STANDARD}};
-enum { PRESETS = sizeof presets / sizeof presets[0], GIVEN_MOST = 256 };
-
-static const preset *find(const char *name)
+static const preset *find(const preset *presets, const char *name)
 {
-    for (int i = 0; i < PRESETS; i++)
+    for (int i = 0; presets[i].name; i++)
         if (strcmp(presets[i].name, name) == 0) return &presets[i];
     fprintf(stderr, "exphil: --preset wants ");
-    for (int i = 0; i < PRESETS; i++)
-        fprintf(stderr, "%s%s", i == 0 ? "" : i + 1 < PRESETS ? ", " : " or ", presets[i].name);
+    for (int i = 0; presets[i].name; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "" : presets[i + 1].name ? ", " : " or ", presets[i].name);
     fprintf(stderr, ", not %s\n", name);
     return NULL;
 }
@@ -37,12 +32,12 @@ static void note(char taken[PRESET_TEXT], const char *name, const char *value)
                    value ? value : "");
 }
 
-bool preset_take(const option_command *command, const char *name, const char *const *leave,
-                 char taken[PRESET_TEXT])
+bool preset_take(const option_command *command, const preset *presets, const char *name,
+                 const char *const *leave, char taken[PRESET_TEXT])
 {
     static char words[PRESET_TEXT]; /* texts of options stay */
     bool asked[GIVEN_MOST] = {false};
-    const preset *found = find(name);
+    const preset *found = find(presets, name);
     char *rest = words;
     taken[0] = 0;
     if (!found) return false;

@@ -82,9 +82,10 @@ static bool check_init(const option_command *command, const train_options *o)
 /* Says what it stands for. */
 static bool take_preset(const option_command *command, const train_options *o)
 {
+    static const preset presets[] = {{"first", PRESET_FIRST}, {"standard", PRESET_STANDARD}, {NULL, NULL}};
     char taken[PRESET_TEXT];
     if (!o->preset) return true;
-    if (!preset_take(command, o->preset, o->init ? of_weights : NULL, taken)) return false;
+    if (!preset_take(command, presets, o->preset, o->init ? of_weights : NULL, taken)) return false;
     if (!o->quiet && !o->json)
         fprintf(stderr, "--preset %s: %s\n", o->preset, taken[0] ? taken : "all was given");
     return true;

@@ -1,6 +1,6 @@
 /* A game of one's own to learn in: balls fall, drift and bounce off the walls, and a paddle catches them or not.
  *   cc -O2 -shared -fPIC examples/game.c $(pkg-config --cflags exphil) -o game.so
- *   exphil learn --world ./game.so --frames 2000000 --out catcher.safetensors
+ *   exphil learn --world ./game.so --no-previous-action --out catcher.safetensors
  *   cc -O2 -DTEACHER examples/game.c $(pkg-config --cflags exphil) -lm -o teacher && ./teacher   what a script catches */
 #include <exphil/learn.h>
 #include <math.h>

@@ -211,6 +211,8 @@ int core_host_close(struct core_host *host)
     free(host->game);
     host->points = NULL;
     host->game = NULL;
+    host->width = host->height = 0;
+    host->loaded = 0;
     current = NULL;
     return result;
 }

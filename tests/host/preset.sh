@@ -1,5 +1,5 @@
 #!/bin/sh
-# Presets of exphil train: they set what nobody gave, they say what, and what a run writes of itself has it in full.
+# Presets of exphil train and exphil learn: they set what nobody gave, they say what, and what a run writes of itself has it in full.
 #   preset.sh <exphil>
 set -u
 exphil=$(realpath "$1")
@@ -46,5 +46,24 @@ has f.run.json best '"alone"'; has f.run.json most-updates 2
 
 expect 2 "--preset wants first or standard, not second" train --preset second 1.slp
 expect 2 "--most-updates and --updates: give one of them" train --most-updates 2 --updates 2 1.slp
+
+# of learning by playing
+world="--world pong --lanes 4 --frames 2000 --scores 0 --episodes 1"
+# shellcheck disable=SC2086
+set -- $world
+expect 0 "frames of pong" learn "$@" --hidden 8 --out clone
+near=$("$exphil" learn --help | tr -s ' \n' ' ' | sed -n 's/.*beside --teacher, \(--to-teacher [^;]*\); or self-play.*/\1/p')
+own=$("$exphil" learn --help | tr -s ' \n' ' ' | sed -n 's/.*beside --teacher, \(--opponent self [^;]*\); what is given.*/\1/p')
+[ -n "$near" ] && [ -n "$own" ] || complain "the help does not say what the presets of learn stand for"
+expect 0 "--preset near-teacher: $near" learn "$@" --preset near-teacher --init clone --teacher clone --out near
+# shellcheck disable=SC2086
+expect 0 "frames of pong" learn "$@" $near --init clone --teacher clone --quiet --out far
+same near far
+expect 0 "--preset self-play: $own" learn "$@" --preset self-play --init clone --teacher clone --out own
+expect 0 "--preset near-teacher: --to-teacher 0.003 --rate" learn "$@" --preset near-teacher --time 32 --init clone \
+  --teacher clone --force --out near
+grep -q "time" err && complain "--time 32 was given: $(cat err)"
+expect 2 "--teacher FILE with --to-teacher" learn "$@" --preset near-teacher --init clone --out none
+expect 2 "--preset wants near-teacher or self-play, not first" learn "$@" --preset first --out none
 echo "$checks checks"
 exit $failed

@@ -122,7 +122,8 @@ grep -q 'EXPHIL_E_IO' apart.log || { cat apart.log; fail "apart does not say why
 # shellcheck disable=SC2046
 "${CC:-cc}" -O2 -Wall -Wextra -Werror -DTEACHER "$here/examples/game.c" $(pkg-config --cflags exphil) -lm -o teacher || fail "teacher"
 script=$(./teacher | sed -n 's/.*mean return \([0-9.]*\) of 20/\1/p')
-"$exphil" learn --world ./game.so --frames 600000 --scores 2 --json --quiet --out catcher.safetensors >game.json || fail "learn of game.c"
+"$exphil" learn --world ./game.so --no-previous-action --frames 1000000 --scores 2 --json --quiet --out catcher.safetensors \
+  >game.json || fail "learn of game.c"
 caught=$(sed -n 's/.*"score":\([-0-9.]*\),.*/\1/p' game.json)
 awk -v script="$script" -v caught="$caught" 'BEGIN { exit !(script > 5 && caught > script + 5) }' ||
   fail "the script catches $script, who learns $caught"

@@ -21,11 +21,16 @@
 static int failures;
 static struct core_host host;
 
-static int open_host(const char *core, const char *game)
+static int open_in(struct core_host *to, const char *core, const char *game)
 {
     char message[1024];
-    if (!core_host_open(&host, core, game, message, sizeof message)) return 0;
+    if (!core_host_open(to, core, game, message, sizeof message)) return 0;
     return fprintf(stderr, "libretro_check: %s\n", message), -1;
+}
+
+static int open_host(const char *core, const char *game)
+{
+    return open_in(&host, core, game);
 }
 
 #define CHECK(truth, ...)                                                                                    \
@@ -486,40 +491,32 @@ static uint64_t play_alone(const char *plugin, const char *game)
 
 static void try_two(const char *plugin, const char *copy, const char *game)
 {
-    struct core_host first;
+    static struct core_host second;
     uint64_t alone = play_alone(plugin, game);
     if (open_host(plugin, game)) exit(1);
     run_frames(100);
-    first = host;
-    memset(&host, 0, sizeof host);
-    if (open_host(copy, game)) exit(1);
-    CHECK(first.core.retro_run != host.core.retro_run, "the two plugins are one");
+    if (open_in(&second, copy, game)) exit(1);
+    CHECK(second.core.retro_run != host.core.retro_run, "the two plugins are one");
     for (int i = 0; i < 300; i++) {
-        if (i < 200) first.core.retro_run();
-        core_host_frame(&host);
+        if (i < 200) core_host_frame(&host);
+        core_host_frame(&second);
     }
-    uint64_t second_hash = core_host_hash(&host, 0);
-    core_host_close(&host);
-    host = first;
+    CHECK(core_host_hash(&second, 0) == alone, "the second ends otherwise than alone");
+    core_host_close(&second);
     CHECK(core_host_hash(&host, 0) == alone, "the first ends otherwise than alone");
-    CHECK(second_hash == alone, "the second ends otherwise than alone");
     core_host_close(&host);
 }
 
 static void try_rivals(const char *plugin, const char *copy, const char *folder)
 {
-    if (open_host(plugin, plugin)) exit(1);
-    struct core_host first = host;
-    memset(&host, 0, sizeof host);
-    if (open_host(copy, copy)) exit(1);
-    struct core_host second = host;
+    static struct core_host second;
+    if (open_host(plugin, plugin) || open_in(&second, copy, copy)) exit(1);
     mkdir(folder, 0777);
     for (int i = 0; i < 300; i++) {
-        host = first, core_host_frame(&host);
-        host = second, core_host_frame(&host);
+        core_host_frame(&host);
+        core_host_frame(&second);
     }
-    core_host_close(&host);
-    host = first;
+    core_host_close(&second);
     core_host_close(&host);
 }
 
