@@ -380,9 +380,9 @@ EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
  * near 0.001 to 0.02.
  * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
  * update was refused, as exphil_trainer_backward says, or the teacher's logits are not finite, which then begins anew:
- * weights, moments and schedule are as before the chunk, which is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY before the first
- * update, nothing has changed, and the call may be made again. The teacher's state goes on from chunk to chunk: with one,
- * a learner has one rollout. */
+ * weights, moments and schedule are as before the chunk, which is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY
+ * before the first update, nothing has changed, and the call may be made again. The teacher's state goes on from chunk to
+ * chunk: with one, a learner has one rollout. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *learner,
                                                                 exphil_rollout *rollout,
                                                                 exphil_learner_metrics *metrics,

@@ -150,6 +150,13 @@ static exphil_status differs(exphil_error *error, const char *what, size_t at, l
                     found, at, expected);
 }
 
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 /* What plays here and there is the same, but for its weights. */
 static exphil_status check_play(const exphil_rollout *r, const xph_flat_head *head, exphil_error *error)
 {
@@ -173,7 +180,7 @@ static exphil_status check_play(const exphil_rollout *r, const xph_flat_head *he
     for (int64_t h = 0; h < EXPHIL_HEADS_MAX; h++) {
         const double expected = h < head->heads ? r->policy.temperature[h] : 0.0;
         size_t at = offsetof(xph_flat_head, temperature) + (size_t)h * sizeof expected;
-        if (memcmp(&head->temperature[h], &expected, sizeof expected) != 0)
+        if (bits_of(head->temperature[h]) != bits_of(expected)) /* 0 has no sign */
             return xph_fail(error, EXPHIL_E_MISMATCH,
                             "block: heads[%lld].temperature (byte %zu) is not this rollout's", (long long)h,
                             at);
