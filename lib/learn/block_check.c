@@ -79,7 +79,7 @@ static exphil_status check_logs(const look *l)
         const int64_t row = row_of(l, i);
         if (!xph_finite(log) || log > 0.0) return bad(l, i, "is not finite, or above 0");
         if (!r->taken[row]) continue;
-        xph_policy_logs(&r->policy, r->logits + row * r->shape->logits, XPH_F32, r->logs);
+        xph_policy_logs(&r->policy, r->logits + row * r->shape->logits, XPH_F32, 1, r->logs);
         if (xph_policy_log_probability(&r->policy, r->logs, r->actions + row * r->shape->heads) != log)
             return bad(l, i, "is not that of action and logits");
     }

@@ -38,7 +38,7 @@ struct exphil_rollout {
     double *ended_sum;            /* of the episode that ended in this frame */
     int64_t *ended_frames;
     unsigned char *state; /* [B, state] where the chunk begins */
-    double *logs;         /* [L] scratch */
+    double *logs;         /* [B, L] scratch */
     /* of the world that is played: [B, ...] */
     float *world_floats, *world_reward;
     int32_t *world_ids, *world_actions;
@@ -75,14 +75,15 @@ exphil_status xph_world_check_two(const exphil_world *world, exphil_error *error
 /* What a chunk says to the loss, by row t of stream b: number b * T + t. */
 typedef struct xph_chunk {
     double *advantage, *target; /* [B, T] */
-    double *old, *teacher;      /* [B, T, L] logs */
-    uint8_t *counts;            /* [B, T] 1: learnt from */
-    xph_policy_result *result;  /* [B, T] of the rows of a batch, in its order */
-    double *miss;               /* [B, T] (V - G)^2 likewise */
-    float *scaled, *value;      /* of one stream: rewards by frame, values of its rows and the next */
-    double *logs;               /* [streams of a batch, L] scratch */
-    float *ones;                /* [B, T + d] */
-    void *mark;                 /* of the trainer, before the chunk's updates */
+    double *old, *teacher;      /* [B, T, L] logs, and chances of the same */
+    double *old_chances, *teacher_chances;
+    uint8_t *counts;           /* [B, T] 1: learnt from */
+    xph_policy_result *result; /* [B, T] of the rows of a batch, in its order */
+    double *miss;              /* [B, T] (V - G)^2 likewise */
+    float *scaled, *value;     /* of one stream: rewards by frame, values of its rows and the next */
+    double *logs, *chances;    /* [B, T, L] of the rows of a batch: what the policy says now */
+    float *ones;               /* [B, T + d] */
+    void *mark;                /* of the trainer, before the chunk's updates */
     size_t mark_bytes;
 } xph_chunk;
 

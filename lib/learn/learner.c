@@ -7,19 +7,18 @@
 static void logs_of_stream(void *arg, int64_t b, int32_t worker)
 {
     const struct {
-        const exphil_learner *l;
+        exphil_learner *l;
         const exphil_rollout *r;
     } *job = arg;
     const exphil_rollout *r = job->r;
-    const int64_t width = r->policy.logits;
+    xph_chunk *c = &job->l->chunk;
+    const int64_t width = r->policy.logits, from = b * r->rows * width, to = b * r->time * width;
     (void)worker;
-    for (int64_t t = 0; t < r->time; t++) {
-        int64_t from = b * r->rows + t, to = b * r->time + t;
-        xph_policy_logs(&r->policy, r->logits + from * width, XPH_F32, job->l->chunk.old + to * width);
-        if (job->l->teacher)
-            xph_policy_logs(&r->policy, job->l->narrow + from * width, XPH_F32,
-                            job->l->chunk.teacher + to * width);
-    }
+    xph_policy_logs(&r->policy, r->logits + from, XPH_F32, r->time, c->old + to);
+    xph_policy_chances(&r->policy, c->old + to, r->time, c->old_chances + to);
+    if (!job->l->teacher) return;
+    xph_policy_logs(&r->policy, job->l->narrow + from, XPH_F32, r->time, c->teacher + to);
+    xph_policy_chances(&r->policy, c->teacher + to, r->time, c->teacher_chances + to);
 }
 
 /* Zero in the place of the state that the teacher's last pass left. */
@@ -59,7 +58,7 @@ static exphil_status prepare(exphil_learner *l, const exphil_rollout *r, exphil_
     if (l->teacher) XPH_TRY(teach(l, r, error));
     xph_learner_value_chunk(l, r);
     struct {
-        const exphil_learner *l;
+        exphil_learner *l;
         const exphil_rollout *r;
     } job = {l, r};
     xph_parallel(l->context, logs_of_stream, &job, r->streams);
@@ -122,28 +121,26 @@ static void loss_of_stream(void *arg, int64_t i, int32_t worker)
     const exphil_rollout *r = job->r;
     const xph_chunk *c = &l->chunk;
     const int64_t width = r->policy.logits, b = job->streams[i];
-    double *logs = c->logs + i * width;
+    const int64_t at = i * r->time, from = b * r->time, played = b * r->rows;
+    const float *logits = job->forward->logits, *values = job->forward->values;
+    const xph_policy_rows rows = {.count = r->time,
+                                  .action = r->actions + played * r->policy.heads,
+                                  .log_probability = r->log_probability + played,
+                                  .advantage = c->advantage + from,
+                                  .counts = c->counts + from,
+                                  .old = c->old + from * width,
+                                  .old_chances = c->old_chances + from * width,
+                                  .teacher = l->teacher ? c->teacher + from * width : NULL,
+                                  .teacher_chances = l->teacher ? c->teacher_chances + from * width : NULL};
     (void)worker;
+    xph_policy_logs(&r->policy, logits + at * width, XPH_F32, r->time, c->logs + at * width);
+    xph_policy_chances(&r->policy, c->logs + at * width, r->time, c->chances + at * width);
+    xph_policy_loss(&r->policy, &l->terms, &rows, c->logs + at * width, c->chances + at * width, job->scale,
+                    l->part.dlogits + at * width, XPH_F32, c->result + at);
     for (int64_t t = 0; t < r->time; t++) {
-        const int64_t at = i * r->time + t, from = b * r->time + t, played = b * r->rows + t;
-        float *dlogits = l->part.dlogits + at * width;
-        l->part.dvalues[at] = 0.0f;
-        if (!c->counts[from]) {
-            memset(dlogits, 0, (size_t)width * sizeof *dlogits);
-            c->result[at] = (xph_policy_result){0};
-            c->miss[at] = 0.0;
-            continue;
-        }
-        const xph_policy_row row = {.action = r->actions + played * r->policy.heads,
-                                    .log_probability = r->log_probability[played],
-                                    .advantage = c->advantage[from],
-                                    .old = c->old + from * width,
-                                    .teacher = l->teacher ? c->teacher + from * width : NULL};
-        xph_policy_logs(&r->policy, (const float *)job->forward->logits + at * width, XPH_F32, logs);
-        c->result[at] = xph_policy_loss(&r->policy, &l->terms, &row, logs, job->scale, dlogits, XPH_F32);
-        double miss = (double)((const float *)job->forward->values)[at] - c->target[from];
-        c->miss[at] = miss * miss;
-        l->part.dvalues[at] = (float)(2.0 * l->config.value * job->scale * miss);
+        double miss = (double)values[at + t] - c->target[from + t];
+        c->miss[at + t] = rows.counts[t] ? miss * miss : 0.0;
+        l->part.dvalues[at + t] = rows.counts[t] ? (float)(2.0 * l->config.value * job->scale * miss) : 0.0f;
     }
 }
 

@@ -104,10 +104,13 @@ static size_t cut_all(exphil_learner *l, const exphil_rollout *r, unsigned char 
     l->chunk.advantage = xph_cut(&c, rows, 1, sizeof(double));
     l->chunk.target = xph_cut(&c, rows, 1, sizeof(double));
     l->chunk.old = xph_cut(&c, rows, s->logits, sizeof(double));
+    l->chunk.old_chances = xph_cut(&c, rows, s->logits, sizeof(double));
     l->chunk.teacher = xph_cut(&c, l->teacher ? rows : 0, s->logits, sizeof(double));
+    l->chunk.teacher_chances = xph_cut(&c, l->teacher ? rows : 0, s->logits, sizeof(double));
     l->chunk.counts = xph_cut(&c, rows, 1, 1);
     l->chunk.result = xph_cut(&c, some, 1, sizeof(xph_policy_result));
-    l->chunk.logs = xph_cut(&c, l->each, s->logits, sizeof(double));
+    l->chunk.logs = xph_cut(&c, some, s->logits, sizeof(double));
+    l->chunk.chances = xph_cut(&c, some, s->logits, sizeof(double));
     l->chunk.miss = xph_cut(&c, some, 1, sizeof(double));
     l->chunk.scaled = xph_cut(&c, r->rows, 1, sizeof(float));
     l->chunk.value = xph_cut(&c, r->time + 1, 1, sizeof(float));

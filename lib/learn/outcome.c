@@ -14,8 +14,12 @@ typedef struct outcome {
     exphil_forward forward;
     xph_policy policy;
     int64_t rows;
-    /* [rows]: weight of a row in imitation; whether its return is known and it counts; log-probability of the action */
-    double *weight, *log_probability, *logs; /* logs: [L] */
+    double *weight; /* [rows] of a row in imitation */
+    /* of the rows of one lane: [T, L], and [T] */
+    double *logs, *chances, *log_probability, *advantage;
+    xph_policy_result *row_result;
+    uint8_t *counts;
+    /* [rows]: whether the return is known and the row counts */
     uint8_t *known;
     int64_t *places; /* of known rows, for the shuffle */
     float *dlogits, *dvalues;
@@ -48,8 +52,12 @@ static size_t cut_all(outcome *o, unsigned char *base)
 {
     xph_cutter c = {base, 0};
     o->weight = xph_cut(&c, o->rows, 1, sizeof(double));
-    o->log_probability = xph_cut(&c, o->rows, 1, sizeof(double));
-    o->logs = xph_cut(&c, o->policy.logits, 1, sizeof(double));
+    o->logs = xph_cut(&c, o->batch->time, o->policy.logits, sizeof(double));
+    o->chances = xph_cut(&c, o->batch->time, o->policy.logits, sizeof(double));
+    o->log_probability = xph_cut(&c, o->batch->time, 1, sizeof(double));
+    o->advantage = xph_cut(&c, o->batch->time, 1, sizeof(double));
+    o->row_result = xph_cut(&c, o->batch->time, 1, sizeof(xph_policy_result));
+    o->counts = xph_cut(&c, o->batch->time, 1, 1);
     o->known = xph_cut(&c, o->rows, 1, 1);
     o->places = xph_cut(&c, o->rows, 1, sizeof(int64_t));
     o->dlogits = xph_cut(&c, o->rows, o->policy.logits, sizeof(float));
@@ -140,23 +148,40 @@ static void make_weights(outcome *o)
 
 /* ---- the loss ------------------------------------------------------------------------------------------------ */
 
-static void add_row(outcome *o, int64_t row, double scale, double value_scale)
+static void add_row(outcome *o, int64_t row, double log, double weight, double scale, double value_scale)
 {
-    const int64_t width = o->policy.logits;
-    const double mask = (double)o->batch->mask[row], weight = o->config.imitation * mask * o->weight[row];
-    const int32_t *action = o->batch->actions + row * o->policy.heads;
-    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 10.0};
-    xph_policy_logs(&o->policy, (const float *)o->forward.logits + row * width, XPH_F32, o->logs);
-    double log = xph_policy_log_probability(&o->policy, o->logs, action);
-    /* at the probability that it has, the surrogate's gradient is that of the log-probability */
-    const xph_policy_row as = {.action = action, .log_probability = log, .advantage = weight};
-    (void)xph_policy_loss(&o->policy, &terms, &as, o->logs, scale, o->dlogits + row * width, XPH_F32);
+    const double mask = (double)o->batch->mask[row];
     o->result.nll -= mask * scale * log;
     o->result.loss -= weight * scale * log;
     if (!o->known[row]) return;
     double miss = value_at(o, row) - (double)o->batch->returns[row];
     o->dvalues[row] = (float)(2.0 * o->config.value * mask * value_scale * miss);
     o->result.value_loss += mask * value_scale * miss * miss;
+}
+
+/* The rows of a lane, from this one on. */
+static void add_lane(outcome *o, int64_t from, double scale, double value_scale)
+{
+    const int64_t width = o->policy.logits, heads = o->policy.heads, time = o->batch->time;
+    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 10.0};
+    /* at the probability that it has, the surrogate's gradient is that of the log-probability */
+    const xph_policy_rows rows = {.count = time,
+                                  .action = o->batch->actions + from * heads,
+                                  .log_probability = o->log_probability,
+                                  .advantage = o->advantage,
+                                  .counts = o->counts};
+    xph_policy_logs(&o->policy, (const float *)o->forward.logits + from * width, XPH_F32, time, o->logs);
+    xph_policy_chances(&o->policy, o->logs, time, o->chances);
+    for (int64_t t = 0; t < time; t++) {
+        o->counts[t] = counts(o, from + t);
+        o->advantage[t] = o->config.imitation * (double)o->batch->mask[from + t] * o->weight[from + t];
+        o->log_probability[t] =
+            xph_policy_log_probability(&o->policy, o->logs + t * width, rows.action + t * heads);
+    }
+    xph_policy_loss(&o->policy, &terms, &rows, o->logs, o->chances, scale, o->dlogits + from * width, XPH_F32,
+                    o->row_result);
+    for (int64_t t = 0; t < time; t++)
+        if (o->counts[t]) add_row(o, from + t, o->log_probability[t], o->advantage[t], scale, value_scale);
 }
 
 /* mean (G - V)^2 / variance of G; 1 where that is 0. */
@@ -180,8 +205,8 @@ static void make_gradients(outcome *o)
         mass += (double)o->batch->mask[row];
         if (o->known[row]) known += (double)o->batch->mask[row];
     }
-    for (int64_t row = 0; row < o->rows; row++)
-        if (counts(o, row)) add_row(o, row, 1.0 / mass, known > 0.0 ? 1.0 / known : 0.0);
+    for (int64_t lane = 0; lane < o->batch->batch; lane++)
+        add_lane(o, lane * o->batch->time, 1.0 / mass, known > 0.0 ? 1.0 / known : 0.0);
     o->result.loss += o->config.value * o->result.value_loss;
     o->result.unexplained = known > 0.0 ? unexplained(o, known) : 0.0;
 }

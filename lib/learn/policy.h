@@ -13,10 +13,12 @@ typedef struct xph_policy {
     double temperature[EXPHIL_HEADS_MAX];
 } xph_policy;
 
-/* What a row's logits [L] stand for, in logs [L]: of a categorical head log p of each class; of a Bernoulli head the
- * logit of each bit, divided by the temperature. */
-void xph_policy_logs(const xph_policy *policy, const void *logits, xph_type type, double *logs);
-/* Log-probability of an action [A]: the sum over heads. */
+/* What the logits [n, L] of n rows stand for, in logs [n, L]: of a categorical head log p of each class; of a Bernoulli head
+ * the logit of each bit, divided by the temperature. */
+void xph_policy_logs(const xph_policy *policy, const void *logits, xph_type type, int64_t rows, double *logs);
+/* From these, p of each class and of each bit that is 1, in chances [n, L]. */
+void xph_policy_chances(const xph_policy *policy, const double *logs, int64_t rows, double *chances);
+/* Log-probability of an action [A] by the logs [L] of its row: the sum over heads. */
 double xph_policy_log_probability(const xph_policy *policy, const double *logs, const int32_t *action);
 
 /* Weights of the terms, all 0 or more. */
@@ -29,14 +31,18 @@ typedef struct xph_policy_terms {
     double entropy;      /* e: of the entropy, which is subtracted */
 } xph_policy_terms;
 
-/* One row as it was played. */
-typedef struct xph_policy_row {
-    const int32_t *action;
-    double log_probability; /* recorded in play */
-    double advantage;
-    const double *old;     /* logs when it was played; NULL: no KL to it */
-    const double *teacher; /* logs; NULL: none */
-} xph_policy_row;
+/* Rows as they were played. */
+typedef struct xph_policy_rows {
+    int64_t count;
+    const int32_t *action;         /* [n, A] */
+    const double *log_probability; /* [n] recorded in play */
+    const double *advantage;       /* [n] */
+    const uint8_t *counts;         /* [n] 0: nothing comes of the row; NULL: all count */
+    const double *old;             /* [n, L] logs when they were played; NULL: no KL to it */
+    const double *old_chances;     /* [n, L] of the same */
+    const double *teacher;         /* [n, L] logs; NULL: none */
+    const double *teacher_chances;
+} xph_policy_rows;
 
 /* What comes of a row; kl_... are 0 without what they are measured to. */
 typedef struct xph_policy_result {
@@ -45,13 +51,14 @@ typedef struct xph_policy_result {
     double kl_old, kl_to_teacher, kl_from_teacher, entropy;
 } xph_policy_result;
 
-/* Loss of a row, and scale times its gradient by the logits [L] in the type of those; gradient NULL: not wanted.
+/* Loss of each row by its logs and chances, in result [n], and scale times its gradient by the logits, in gradient [n, L] of
+ * this type; gradient NULL: not wanted.
  *   -c min(r A, clip(r, 1-epsilon, 1+epsilon) A) + beta KL(old || new) + k KL(new || teacher) + k' KL(teacher || new)
  *   - e H(new),    r = exp(log p_new(action) - log p_recorded)
  * (Schulman et al. 2017, "Proximal Policy Optimization Algorithms"). KL and entropy are sums over heads; of autoregressive
  * heads each is exact given what was taken before it. */
-xph_policy_result xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms,
-                                  const xph_policy_row *row, const double *logs, double scale, void *gradient,
-                                  xph_type type);
+void xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms, const xph_policy_rows *rows,
+                     const double *logs, const double *chances, double scale, void *gradient, xph_type type,
+                     xph_policy_result *result);
 
 #endif

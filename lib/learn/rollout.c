@@ -48,7 +48,7 @@ static void cut_all(exphil_rollout *r, xph_cutter *c)
     r->episodes = xph_cut(c, r->streams, 1, sizeof(int64_t));
     r->sum = xph_cut(c, r->streams, 1, sizeof(double));
     r->frames = xph_cut(c, r->streams, 1, sizeof(int64_t));
-    r->logs = xph_cut(c, r->shape->logits, 1, sizeof(double));
+    r->logs = xph_cut(c, r->streams, r->shape->logits, sizeof(double));
 }
 
 static exphil_status allocate(exphil_rollout *r, exphil_error *error)
@@ -219,6 +219,7 @@ static void note_overrides(exphil_rollout *r)
     }
 }
 
+/* r->logs: of all streams. */
 static void record_stream(exphil_rollout *r, int64_t b, const float *floats, const int32_t *ids)
 {
     const xph_model_shape *shape = r->shape;
@@ -236,9 +237,8 @@ static void record_stream(exphil_rollout *r, int64_t b, const float *floats, con
     r->value[row] = session->values[b];
     r->reset[row] = r->fresh[b];
     r->taken[row] = 1;
-    xph_policy_logs(&r->policy, r->logits + row * shape->logits, XPH_F32, r->logs);
     r->log_probability[row] =
-        xph_policy_log_probability(&r->policy, r->logs, r->actions + row * shape->heads);
+        xph_policy_log_probability(&r->policy, r->logs + b * shape->logits, r->actions + row * shape->heads);
     r->fresh[b] = 0;
 }
 
@@ -281,6 +281,7 @@ exphil_status xph_rollout_step(exphil_rollout *r, const float *floats, const int
     r->session->held = true;
     if (status == EXPHIL_E_NUMERIC) note_overflow(r);
     XPH_TRY(status);
+    xph_policy_logs(&r->policy, r->session->logits, XPH_F32, r->streams, r->logs);
     for (int64_t b = 0; b < r->streams; b++) record_stream(r, b, floats, ids);
     r->decided++;
     return EXPHIL_OK;

@@ -3,6 +3,7 @@
 #include "model_case.h"
 
 #include "learn/policy.h"
+#include "learn/powers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,16 +17,22 @@ static const xph_head head[HEADS] = {
 typedef struct sample {
     xph_policy policy;
     xph_policy_terms terms;
-    double logits[LOGITS], old[LOGITS], teacher[LOGITS];
+    double logits[LOGITS], old[LOGITS], old_chances[LOGITS], teacher[LOGITS], teacher_chances[LOGITS];
+    double log_probability, advantage;
     int32_t action[HEADS];
-    xph_policy_row row;
 } sample;
 
-static void draw_logs(const xph_policy *policy, xph_rng *rng, double scale, double *logs)
+static void take_logs(const xph_policy *policy, const double *logits, double *logs, double *chances)
+{
+    xph_policy_logs(policy, logits, XPH_F64, 1, logs);
+    xph_policy_chances(policy, logs, 1, chances);
+}
+
+static void draw_logs(const xph_policy *policy, xph_rng *rng, double scale, double *logs, double *chances)
 {
     double logits[LOGITS];
     for (int i = 0; i < LOGITS; i++) logits[i] = model_case_uniform(rng, -scale, scale);
-    xph_policy_logs(policy, logits, XPH_F64, logs);
+    take_logs(policy, logits, logs, chances);
 }
 
 static void draw(sample *s, uint64_t seed, double scale)
@@ -37,23 +44,30 @@ static void draw(sample *s, uint64_t seed, double scale)
         s->action[h] = (int32_t)xph_rng_below(&rng, h == 0 ? 8 : (uint64_t)head[h].count);
     }
     for (int i = 0; i < LOGITS; i++) s->logits[i] = model_case_uniform(&rng, -scale, scale);
-    draw_logs(&s->policy, &rng, scale, s->old);
-    draw_logs(&s->policy, &rng, scale, s->teacher);
+    draw_logs(&s->policy, &rng, scale, s->old, s->old_chances);
+    draw_logs(&s->policy, &rng, scale, s->teacher, s->teacher_chances);
     double logs[LOGITS];
-    xph_policy_logs(&s->policy, s->logits, XPH_F64, logs);
-    s->row = (xph_policy_row){.action = s->action,
-                              .log_probability = xph_policy_log_probability(&s->policy, logs, s->action) +
-                                                 model_case_uniform(&rng, -0.4, 0.4),
-                              .advantage = model_case_uniform(&rng, -2.0, 2.0),
-                              .old = s->old,
-                              .teacher = s->teacher};
+    xph_policy_logs(&s->policy, s->logits, XPH_F64, 1, logs);
+    s->log_probability =
+        xph_policy_log_probability(&s->policy, logs, s->action) + model_case_uniform(&rng, -0.4, 0.4);
+    s->advantage = model_case_uniform(&rng, -2.0, 2.0);
 }
 
 static xph_policy_result loss_of(const sample *s, void *gradient, xph_type type)
 {
-    double logs[LOGITS];
-    xph_policy_logs(&s->policy, s->logits, XPH_F64, logs);
-    return xph_policy_loss(&s->policy, &s->terms, &s->row, logs, 1.0, gradient, type);
+    double logs[LOGITS], chances[LOGITS];
+    xph_policy_result result;
+    const xph_policy_rows rows = {.count = 1,
+                                  .action = s->action,
+                                  .log_probability = &s->log_probability,
+                                  .advantage = &s->advantage,
+                                  .old = s->old,
+                                  .old_chances = s->old_chances,
+                                  .teacher = s->teacher,
+                                  .teacher_chances = s->teacher_chances};
+    take_logs(&s->policy, s->logits, logs, chances);
+    xph_policy_loss(&s->policy, &s->terms, &rows, logs, chances, 1.0, gradient, type, &result);
+    return result;
 }
 
 static void check_differences(sample *s, const char *name)
@@ -122,10 +136,11 @@ static void losses_are_those_of_pytorch(void **unused)
         read_numbers(file, terms, 9);
         read_numbers(file, wanted, LOGITS);
         for (int h = 0; h < HEADS; h++) s.action[h] = (int32_t)actions[h];
-        xph_policy_logs(&s.policy, old, XPH_F64, s.old);
-        xph_policy_logs(&s.policy, teacher, XPH_F64, s.teacher);
+        take_logs(&s.policy, old, s.old, s.old_chances);
+        take_logs(&s.policy, teacher, s.teacher, s.teacher_chances);
         s.terms = (xph_policy_terms){terms[0], terms[1], terms[2], terms[3], terms[4], terms[5]};
-        s.row = (xph_policy_row){s.action, terms[7], terms[6], s.old, s.teacher};
+        s.advantage = terms[6];
+        s.log_probability = terms[7];
         xph_policy_result result = loss_of(&s, found, XPH_F64);
         assert_true(fabs(result.loss - terms[8]) < 1e-12 * (1.0 + fabs(terms[8])));
         for (int i = 0; i < LOGITS; i++) assert_true(fabs(found[i] - wanted[i]) < 1e-12);
@@ -143,12 +158,12 @@ static void the_surrogate_is_clipped(void **unused)
     draw(&s, 2, 1.0);
     s.terms = (xph_policy_terms){.surrogate = 1.0, .clip = 0.2};
     double logs[LOGITS];
-    xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+    xph_policy_logs(&s.policy, s.logits, XPH_F64, 1, logs);
     double own = xph_policy_log_probability(&s.policy, logs, s.action);
     for (int sign = -1; sign <= 1; sign += 2)
         for (int moved = -1; moved <= 1; moved++) {
-            s.row.advantage = sign;
-            s.row.log_probability = own - 0.5 * moved;
+            s.advantage = sign;
+            s.log_probability = own - 0.5 * moved;
             xph_policy_result result = loss_of(&s, gradient, XPH_F64);
             bool clipped = sign * moved > 0;
             assert_true(result.clipped == (clipped ? 1.0 : 0.0));
@@ -163,7 +178,7 @@ static void distributions_are_the_formulas(void **unused)
         sample s;
         double logs[LOGITS], wanted = 0.0, entropy = 0.0;
         draw(&s, seed, 8.0);
-        xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+        xph_policy_logs(&s.policy, s.logits, XPH_F64, 1, logs);
         for (int h = 0; h < HEADS; h++) {
             double sum = 0.0;
             for (int i = 0; i < head[h].count; i++)
@@ -194,9 +209,10 @@ static void equal_policies_are_at_no_distance(void **unused)
         sample s;
         draw(&s, seed, 30.0);
         double logs[LOGITS];
-        xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
-        s.row.old = s.row.teacher = logs;
-        s.row.log_probability = xph_policy_log_probability(&s.policy, logs, s.action);
+        xph_policy_logs(&s.policy, s.logits, XPH_F64, 1, logs);
+        take_logs(&s.policy, s.logits, s.old, s.old_chances);
+        take_logs(&s.policy, s.logits, s.teacher, s.teacher_chances);
+        s.log_probability = xph_policy_log_probability(&s.policy, logs, s.action);
         s.terms = cases[6].terms;
         xph_policy_result result = loss_of(&s, NULL, XPH_F64);
         assert_true(result.kl_old == 0.0 && result.kl_to_teacher == 0.0 && result.kl_from_teacher == 0.0);
@@ -221,12 +237,112 @@ static void extremes_stay_finite(void **unused)
         }
 }
 
+/* However many are taken at a time, and wherever a number lies among them. */
+static void powers_have_the_bits_of_one(void **unused)
+{
+    static const double special[] = {0.0,
+                                     -0.0,
+                                     1e-300,
+                                     -1e-300,
+                                     700.0,
+                                     -700.0,
+                                     700.1,
+                                     -700.1,
+                                     1e300,
+                                     -1e300,
+                                     INFINITY,
+                                     -INFINITY,
+                                     0.34657359027997264,
+                                     -0.34657359027997264};
+    enum { MOST = 37, SPECIAL = sizeof special / sizeof special[0] };
+    xph_rng rng = {.seed = 7, .stream = XPH_RNG_TEST};
+    for (int round = 0; round < 400; round++) {
+        double x[MOST + 1], wanted[MOST + 1];
+        const int n = round % (MOST + 1);
+        for (int i = 0; i <= n; i++) {
+            x[i] = model_case_uniform(&rng, -750.0, 750.0) / (round % 3 ? 40.0 : 1.0);
+            if (round % 5 == 0) x[i] = special[(round / 5 + i) % SPECIAL];
+            wanted[i] = i < n ? xph_power(x[i]) : x[i];
+        }
+        xph_powers(x, n);
+        assert_memory_equal(x, wanted, (size_t)(n + 1) * sizeof *x);
+    }
+}
+
+enum { MANY = 1100 }; /* rows: more than a strip */
+
+typedef struct many {
+    double logits[MANY * LOGITS], logs[MANY * LOGITS], chances[MANY * LOGITS], old[MANY * LOGITS],
+        old_chances[MANY * LOGITS], log_probability[MANY], advantage[MANY];
+    float gradient[MANY * LOGITS];
+    int32_t action[MANY * HEADS];
+    uint8_t counts[MANY];
+    xph_policy_result result[MANY];
+} many;
+
+static void draw_many(many *m, const sample *s)
+{
+    for (int t = 0; t < MANY; t++) {
+        sample one;
+        draw(&one, (uint64_t)t + 1, t % 2 ? 3.0 : 30.0);
+        memcpy(m->logits + t * LOGITS, one.logits, sizeof one.logits);
+        memcpy(m->action + t * HEADS, one.action, sizeof one.action);
+        m->log_probability[t] = one.log_probability;
+        m->advantage[t] = one.advantage;
+        m->counts[t] = t % 7 != 3;
+    }
+    xph_policy_logs(&s->policy, m->logits, XPH_F64, MANY, m->old);
+    for (int i = 0; i < MANY * LOGITS; i++) m->logits[i] += i % 5 - 2;
+    xph_policy_chances(&s->policy, m->old, MANY, m->old_chances);
+    xph_policy_logs(&s->policy, m->logits, XPH_F64, MANY, m->logs);
+    xph_policy_chances(&s->policy, m->logs, MANY, m->chances);
+}
+
+/* Row by row, against all of them in one call; of rows that do not count nothing comes. */
+static void rows_together_are_rows_alone(void **unused)
+{
+    static many m;
+    sample s;
+    draw(&s, 2, 1.0);
+    s.terms = cases[6].terms;
+    draw_many(&m, &s);
+    const xph_policy_rows rows = {
+        MANY, m.action, m.log_probability, m.advantage, m.counts, m.old, m.old_chances, NULL, NULL};
+    memset(m.gradient, 1, sizeof m.gradient);
+    xph_policy_loss(&s.policy, &s.terms, &rows, m.logs, m.chances, 0.5, m.gradient, XPH_F32, m.result);
+    for (int t = 0; t < MANY; t++) {
+        double old[LOGITS], old_chances[LOGITS], logs[LOGITS], chances[LOGITS];
+        float gradient[LOGITS];
+        xph_policy_result result;
+        take_logs(&s.policy, m.logits + t * LOGITS, logs, chances);
+        memcpy(old, m.old + t * LOGITS, sizeof old);
+        xph_policy_chances(&s.policy, old, 1, old_chances);
+        assert_memory_equal(logs, m.logs + t * LOGITS, sizeof logs);
+        assert_memory_equal(old_chances, m.old_chances + t * LOGITS, sizeof old_chances);
+        const xph_policy_rows one = {1,
+                                     m.action + t * HEADS,
+                                     &m.log_probability[t],
+                                     &m.advantage[t],
+                                     &m.counts[t],
+                                     old,
+                                     old_chances,
+                                     NULL,
+                                     NULL};
+        xph_policy_loss(&s.policy, &s.terms, &one, logs, chances, 0.5, gradient, XPH_F32, &result);
+        assert_memory_equal(&result, &m.result[t], sizeof result);
+        assert_memory_equal(gradient, m.gradient + t * LOGITS, sizeof gradient);
+        for (int i = 0; i < LOGITS; i++) assert_true(m.counts[t] || gradient[i] == 0.0f);
+        assert_true(m.counts[t] ? result.ratio > 0.0 : result.ratio == 0.0 && result.loss == 0.0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_terms),  cmocka_unit_test(losses_are_those_of_pytorch),
         cmocka_unit_test(the_surrogate_is_clipped),          cmocka_unit_test(distributions_are_the_formulas),
         cmocka_unit_test(equal_policies_are_at_no_distance), cmocka_unit_test(extremes_stay_finite),
+        cmocka_unit_test(powers_have_the_bits_of_one),       cmocka_unit_test(rows_together_are_rows_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
