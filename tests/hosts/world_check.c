@@ -186,6 +186,26 @@ static void try_cut(const char *map)
     drop(p);
 }
 
+/* Every lane has variables of its own, and all run the code of one file. Where the system tells what is mapped. */
+static void try_code(const char *map)
+{
+    char line[4096];
+    int shared = 0, copied = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    if (!maps) return;
+    fclose(maps);
+    played *p = make(map, 1);
+    maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (!strstr(line, " r-xp ")) continue;
+        copied += strstr(line, "/exphil-core-") != NULL;
+        shared += strstr(line, "_libretro.so") != NULL && !strstr(line, "exphil_world_libretro.so");
+    }
+    if (maps) fclose(maps);
+    CHECK(shared == LANES && copied == 0, "%d lanes run the core's file, %d a copy", shared, copied);
+    drop(p);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 7) return 2;
@@ -198,5 +218,6 @@ int main(int argc, char **argv)
     try_states(argv[3]);
     try_rewards(argv[3], argv[4], argv[5]);
     try_cut(argv[6]);
+    try_code(argv[3]);
     return failures != 0;
 }
