@@ -268,9 +268,10 @@ static int show(const learn_run *r, const outcome *of)
         const learn_score *score;
     } both[] = {{"actions drawn:     ", &of->drawn}, {"likeliest actions: ", &of->likeliest}};
     for (int i = 0; i < 2 && !of->match.games; i++) /* against itself a mean tells nothing */
-        printf("%" PRId64 " fresh episodes, %s mean return %.4g, deviation %.4g, from %.4g to %.4g\n",
-               both[i].score->episodes, both[i].how, both[i].score->mean, both[i].score->deviation,
-               both[i].score->least, both[i].score->most);
+        printf("%" PRId64
+               " fresh episodes, %s mean return %.4g in %.0f frames, deviation %.4g, from %.4g to %.4g\n",
+               both[i].score->episodes, both[i].how, both[i].score->mean, both[i].score->frames,
+               both[i].score->deviation, both[i].score->least, both[i].score->most);
     if (of->match.games)
         printf("against its start, %" PRId64
                " games, seats exchanged: %.3f of them won (95 %%: %.3f to %.3f)\n",
