@@ -153,19 +153,21 @@ static double speed_of(const learn_run *r)
 
 static void tell(learn_run *r, progress *bar, bool last)
 {
-    char text[200], scored[64] = "";
+    char text[200], scored[64] = "", made[32] = "no return yet";
     const exphil_learner_metrics *m = &r->last;
     r->returns += m->episode_return * (double)m->episodes;
     r->episodes += (double)m->episodes;
     if (r->episodes >= 10.0 || (last && r->episodes > 0.0)) {
         r->recent = r->returns / r->episodes;
         r->returns = r->episodes = 0.0;
+        r->has_recent = true;
     }
     if (r->o->quiet || r->o->json) return;
     if (r->score.update >= 0 && learn_world_of_two(r->o))
         snprintf(scored, sizeof scored, "  against its best %.2f", r->score.score);
-    snprintf(text, sizeof text, "return %.4g%s  reward %.4f  KL %.4f  entropy %.3f  value unexplained %.2f",
-             r->recent, scored, m->reward, m->kl_old, m->entropy, m->unexplained);
+    if (r->has_recent) snprintf(made, sizeof made, "return %.4g", r->recent);
+    snprintf(text, sizeof text, "%s%s  reward %.4f  KL %.4f  entropy %.3f  value unexplained %.2f", made,
+             scored, m->reward, m->kl_old, m->entropy, m->unexplained);
     progress_count(bar, r->played, "frames", text, last);
 }
 
@@ -200,7 +202,7 @@ static exphil_status learn(learn_run *r)
 {
     progress bar;
     exphil_status status = EXPHIL_OK;
-    progress_begin(&bar, r->played, r->o->frames, r->o->quiet || r->o->json);
+    progress_begin(&bar, r->played, r->all_chunks * r->each, r->o->quiet || r->o->json);
     r->saved_ns = now_ns();
     while (status >= 0 && r->played < r->o->frames) {
         if (stop_asked()) return EXPHIL_E_CANCELLED;

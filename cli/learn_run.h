@@ -52,9 +52,10 @@ typedef struct learn_run {
     int64_t played, each, chunks, all_chunks;  /* frames: so far; of a chunk */
     int64_t learning_ns, saved_ns, resumed_at; /* so far; when; frames */
     double episodes, returns;                  /* of the frames that progress has not told yet */
-    double recent;
-    bool new_value; /* the weights of --init had no value head */
-    int refused;    /* chunks with numbers that are not finite */
+    double recent;                             /* what they were before, in the mean of ten or more */
+    bool has_recent;                           /* episodes have ended */
+    bool new_value;                            /* the weights of --init had no value head */
+    int refused;                               /* chunks with numbers that are not finite */
     league league;
     learn_score_line score, best; /* the last; the best so far. update -1: none yet */
     exphil_model *best_model;     /* NULL: the start */
