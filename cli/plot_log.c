@@ -68,6 +68,13 @@ static void leave_far_out(picture *p, log_series *curve)
     curve->count = kept;
 }
 
+/* What falls below 0, as rewards do, has no logarithm: then the height is linear. */
+static void choose_height(picture *p, const log_series *curve)
+{
+    for (size_t i = 0; i < curve->count; i++)
+        if (curve->at[i].y < 0.0) p->logarithmic = false;
+}
+
 /* The last of them: of what is held out, else of the training data. */
 static void take_baselines(picture *p, size_t log, const log_series *of)
 {
@@ -96,6 +103,7 @@ bool plot_read(picture *p, const char *path)
     if (all[LOG_TRAIN].count) all[LOG_SCORED].count = 0; /* the last loss once more */
     for (int k = 0; k < LOG_KINDS; k++) {
         leave_far_out(p, &all[k]);
+        choose_height(p, &all[k]);
         p->curves[p->count + (size_t)k] = all[k];
     }
     take_baselines(p, log, all + LOG_KINDS);

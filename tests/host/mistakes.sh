@@ -518,6 +518,10 @@ grep -qE 'nan|inf' low.svg && complain "plot: no numbers in the picture of a wid
 grep -q 'points="84.0,454.0 876.0,74.0 "' low.svg || complain "plot: a wide logarithm has other corners"
 expect 0 low.svg plot low --linear
 grep -q "left out" out err && complain "plot --linear leaves zeros out"
+{ point 1 -3; point 2 0; point 3 5; } >signed
+expect 0 "loss" plot signed --text --smooth 0
+grep -q "logarithmic" out err && complain "plot: a logarithm of what falls below 0"
+[ "$(grep -o '\*' out | wc -l)" -eq 3 ] || complain "plot: a point below 0 is not drawn"
 point 1e18 2 >far
 expect 0 far.svg plot far
 grep -qE 'nan|inf' far.svg && complain "plot: no numbers in the picture of one late update"
