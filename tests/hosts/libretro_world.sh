@@ -65,14 +65,14 @@ learn three "libretro:$short,threads=3" --frames 2560 --threads 1
 same one three || fail "threads change what is learnt"
 # Killed after some chunks, wherever it is, and gone on with.
 "$exphil" learn --world "libretro:$short" --lanes 4 --time 32 --scores 2 --episodes 1 --seed 5 --no-previous-action --quiet \
-  --frames 2560 --save-minutes 0.0001 --log killed.log --out killed.safetensors >killed.json 2>killed.err &
+  --frames 2560 --save-minutes 0.0001 --log killed.jsonl --out killed.safetensors >killed.json 2>killed.err &
 run=$!
 lines_of() { if [ -e "$1" ]; then wc -l <"$1"; else echo 0; fi; }
-while kill -0 $run 2>/dev/null && [ "$(lines_of killed.log)" -lt 6 ]; do sleep 0.02; done
+while kill -0 $run 2>/dev/null && [ "$(lines_of killed.jsonl)" -lt 6 ]; do sleep 0.02; done
 kill -KILL $run 2>/dev/null || true
 wait $run || true
 [ -e killed.safetensors.optimizer ] || fail "six chunks, and no checkpoint: $(cat killed.err)"
-learn killed "libretro:$short" --frames 2560 --resume --log killed.log
+learn killed "libretro:$short" --frames 2560 --resume --log killed.jsonl
 same killed one || fail "a run that was killed learns something else"
 learn held "libretro:$short" --frames 1280 --repeat 3
 same held one && fail "held actions learn the same"
