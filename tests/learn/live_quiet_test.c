@@ -115,10 +115,10 @@ static void nothing_is_allocated_or_locked(void **state)
         assert_int_equal(atomic_load(&asked), before[0]);
         assert_int_equal(atomic_load(&trap_locks), before[1]);
     }
-    print_message("%lld frames; new weights taken %lld and %lld times, %lld frames dropped, %lld taken back\n",
-                  (long long)played, (long long)live_info(b.imitates).adopted,
-                  (long long)live_info(b.rewarded).adopted, (long long)live_info(b.imitates).dropped,
-                  (long long)live_info(b.imitates).taken_back);
+    print_message(
+        "%lld frames; new weights taken %lld and %lld times, %lld frames dropped, %lld taken back\n",
+        (long long)played, (long long)live_info(b.imitates).adopted, (long long)live_info(b.rewarded).adopted,
+        (long long)live_info(b.imitates).dropped, (long long)live_info(b.imitates).taken_back);
     assert_true(live_info(b.imitates).taken_back > 0);
     assert_int_equal(live_info(b.imitates).failed, EXPHIL_OK);
     assert_int_equal(live_info(b.rewarded).failed, EXPHIL_OK);

@@ -78,8 +78,8 @@ static void what_the_person_does_is_learnt(void **state)
         exphil_model *learnt = NULL;
         assert_ok(exphil_live_model(live, &learnt, NULL));
         double before = live_agreement(b.model, 2, 1000), after = live_agreement(learnt, 2, 1000);
-        print_message("%-9s delay %d: the person's stick in %2.0f %% of frames, before %2.0f %%\n", patterns[i % 4],
-                      delay, 100.0 * after, 100.0 * before);
+        print_message("%-9s delay %d: the person's stick in %2.0f %% of frames, before %2.0f %%\n",
+                      patterns[i % 4], delay, 100.0 * after, 100.0 * before);
         assert_true(before < 0.5);
         assert_true(after > 0.95);
         const exphil_live_info info = live_info(live);
@@ -222,7 +222,7 @@ static void saved_runs_go_on(void **state)
 {
     bench b;
     uint64_t straight = 0, cut = 0;
-  
+
     const char *path = (test_folder(), test_path("live.safetensors"));
     bench_make(&b, "mamba gru", 2);
     b.config.paced = 1;
