@@ -64,7 +64,11 @@ typedef struct exphil_live_config {
     /* Imitation: so many of the latest frames may be taken back, by a restored state of the session: they are learnt
      * from when they no longer can. 0: none, at most 600 */
     int64_t rollback_frames;
-    uint64_t seed; /* of the order in which is learnt */
+    /* Where the thread saves by itself, as exphil_live_save does, but with what came since the last whole piece left out; NULL:
+     * nowhere. So a host that crashes loses little, and a game never waits for a disk */
+    const char *path;
+    int64_t save_pieces; /* after so many pieces, or chunks, again; 0 = 16 */
+    uint64_t seed;       /* of the order in which is learnt */
     int32_t way;   /* EXPHIL_LIVE_... */
     /* 1: new weights enter in exphil_live_settle alone, so that what is played and learnt is a function of what was given and
      * of where that was called, to the last bit. 0: as soon as they are there */
@@ -72,7 +76,7 @@ typedef struct exphil_live_config {
 } exphil_live_config;
 /* clang-format off */
 #define EXPHIL_LIVE_CONFIG_INIT \
-    { sizeof(exphil_live_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_live_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* model: plays first, and is the start of what is learnt; not quantised, without conditions and of one delay. config may be NULL.
@@ -122,13 +126,14 @@ typedef struct exphil_live_info {
     double loss;        /* mean of the last piece's updates; reinforcement: exphil_learner_metrics.loss */
     double reward;      /* reinforcement: mean of a frame of the last chunk */
     int64_t skipped;    /* updates that were refused because of NaN or infinity */
-    /* What ended the thread, else EXPHIL_OK: nothing is learnt any more, while play goes on */
+    int64_t saved;     /* times that the thread saved by itself */
+    /* What ended learning, else EXPHIL_OK: nothing is learnt any more, while play goes on */
     exphil_status failed;
-    int32_t reserved;
-    char message[240];
+    exphil_status unsaved; /* what the thread's last save came to; it tries again */
+    char message[240];     /* of failed, else of unsaved */
 } exphil_live_info;
 /* clang-format off */
-#define EXPHIL_LIVE_INFO_INIT { sizeof(exphil_live_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } }
+#define EXPHIL_LIVE_INFO_INIT { sizeof(exphil_live_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } }
 /* clang-format on */
 /* From any thread, also during a step. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_live_query(const exphil_live *live, exphil_live_info *info,

@@ -253,7 +253,7 @@ exphil_status exphil_live_query(const exphil_live *live, exphil_live_info *info,
     xph_mutex_lock(live->lock);
     exphil_live_info known = live->told;
     known.failed = live->failure.status;
-    memcpy(known.message, live->failure.message, sizeof known.message);
+    if (known.failed) memcpy(known.message, live->failure.message, sizeof known.message);
     xph_mutex_unlock(live->lock);
     known.struct_size = sizeof known;
     known.frames = atomic_load_explicit(&live->frames, memory_order_relaxed);

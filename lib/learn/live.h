@@ -92,10 +92,12 @@ struct exphil_live {
     xph_thread *thread;
     xph_mutex *lock;
     atomic_bool ending;
-    bool begun;                  /* what learns was made, or could not be made */
-    xph_live_task task;          /* asked for, until it is done */
-    const char *path;            /* of save and resume */
-    exphil_status answer;        /* of the last task */
+    bool begun;           /* what learns was made, or could not be made */
+    xph_live_task task;   /* asked for, until it is done */
+    const char *path;     /* of save and resume */
+    exphil_status answer; /* of the last task */
+    char *save_path;      /* where the thread saves by itself; NULL: nowhere */
+    size_t save_path_bytes;
     exphil_error error, failure; /* why; and what ended learning, status OK: nothing */
     exphil_model *newest;        /* weights, on the context of the session */
     exphil_live_info told;       /* counters of the thread */

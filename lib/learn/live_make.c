@@ -12,7 +12,9 @@ enum {
     RING_MOST = 1000000,
     CHUNKS_USUAL = 4,
     CHUNKS_MOST = 1024,
-    BACK_MOST = 600
+    BACK_MOST = 600,
+    SAVES_USUAL = 16,
+    SAVES_MOST = 1000000
 };
 
 /* ---- configuration ----------------------------------------------------------------------------------------- */
@@ -35,6 +37,7 @@ static exphil_status take_counts(exphil_live_config *c, exphil_error *error)
     XPH_TRY(take_count(&c->time, TIME_USUAL, TIME_MOST, "time", error));
     XPH_TRY(take_count(&c->ring_frames, chunks ? CHUNKS_USUAL : RING_USUAL, chunks ? CHUNKS_MOST : RING_MOST,
                        "ring_frames", error));
+    XPH_TRY(take_count(&c->save_pieces, SAVES_USUAL, SAVES_MOST, "save_pieces", error));
     return take_count(&c->rollback_frames, 0, BACK_MOST, "rollback_frames", error);
 }
 
@@ -75,6 +78,7 @@ static exphil_status take_config(exphil_live_config *c, exphil_error *error)
         return xph_fail(error, EXPHIL_E_INVALID,
                         "live config: rollback_frames is %lld, ring_frames only %lld",
                         (long long)c->rollback_frames, (long long)c->ring_frames);
+    if (c->path && !c->path[0]) return xph_fail(error, EXPHIL_E_INVALID, "live config: path is empty");
     if (c->share == 0.0) c->share = 0.5;
     return EXPHIL_OK;
 }
@@ -156,6 +160,7 @@ static void free_live(exphil_live *live)
     else
         exphil_session_destroy(live->session);
     xph_mutex_destroy(live->lock);
+    xph_free(context, live->save_path, live->save_path_bytes);
     xph_free(context, live->memory, live->memory_bytes);
     xph_free(context, live, sizeof *live);
     xph_context_release(context);
@@ -166,11 +171,21 @@ void exphil_live_destroy(exphil_live *live)
     if (live) free_live(live);
 }
 
+static exphil_status copy_path(exphil_live *live, const char *path, exphil_error *error)
+{
+    live->save_path_bytes = strlen(path) + 1;
+    live->save_path = xph_alloc(live->context, live->save_path_bytes);
+    if (!live->save_path) return xph_no_memory(live->save_path_bytes, error);
+    memcpy(live->save_path, path, live->save_path_bytes);
+    return EXPHIL_OK;
+}
+
 static exphil_status build(exphil_live *live, const exphil_model *model, const exphil_live_config *given,
                            exphil_error *error)
 {
     XPH_TRY(make_session(live, model, given, error));
     XPH_TRY(make_ring(live, error));
+    if (given->path) XPH_TRY(copy_path(live, given->path, error));
     XPH_TRY(xph_mutex_create(live->context, &live->lock, error));
     return xph_live_start(live, model, given, error);
 }

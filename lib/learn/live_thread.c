@@ -98,10 +98,26 @@ static bool fine(exphil_live *live, exphil_status status, const exphil_error *wh
     return false;
 }
 
+/* What a disk refuses is told, and tried again after the next pieces. */
+static void save_now_and_then(exphil_live *live, int64_t pieces)
+{
+    exphil_error why = EXPHIL_ERROR_INIT;
+    if (!live->save_path || live->told.pieces == pieces || live->told.pieces % live->config.save_pieces)
+        return;
+    exphil_status status = xph_live_write(live, live->save_path, &why);
+    if (status == EXPHIL_E_CANCELLED) return;
+    xph_mutex_lock(live->lock);
+    live->told.saved += status >= 0;
+    live->told.unsaved = status < 0 ? status : EXPHIL_OK;
+    memcpy(live->told.message, why.message, sizeof why.message);
+    xph_mutex_unlock(live->lock);
+}
+
 /* One piece or chunk; false: there is none, or nothing is learnt any more. */
 static bool learn(exphil_live *live)
 {
     exphil_error why = EXPHIL_ERROR_INIT;
+    const int64_t pieces = live->told.pieces;
     bool done = false;
     if (live->failure.status) { /* so that the ring does not fill */
         while (xph_ring_front(&live->ring)) xph_ring_done(&live->ring);
@@ -109,7 +125,9 @@ static bool learn(exphil_live *live)
     }
     exphil_status status =
         live->rollout ? xph_live_reinforce(live, &done, &why) : xph_live_imitate(live, &done, &why);
-    return fine(live, status, &why) && done;
+    if (!fine(live, status, &why)) return false;
+    save_now_and_then(live, pieces);
+    return done;
 }
 
 static exphil_status settle(exphil_live *live, exphil_error *error)

@@ -256,6 +256,43 @@ static void saved_runs_go_on(void **state)
     bench_free(&b);
 }
 
+/* The thread saves by itself, and a run goes on from there. */
+static void the_thread_saves_by_itself(void **state)
+{
+    bench b;
+    uint64_t hash = 0;
+    bench_make(&b, "gru", 0);
+    (void)test_folder();
+    b.config.path = test_path("kept");
+    b.config.save_pieces = 2;
+    exphil_live *live = live_of(&b), *again = NULL;
+    live_person person = live_person_of(1, 0);
+    const live_plan plan = {.frames = 50 * 5, .on = 1, .of = 1, .episode = 1000};
+    live_play(live, &person, &plan, &hash);
+    assert_ok(exphil_live_settle(live, NULL));
+    const exphil_live_info info = live_info(live);
+    assert_int_equal(info.pieces, 5);
+    assert_int_equal(info.saved, 2);
+    assert_int_equal(info.unsaved, EXPHIL_OK);
+    exphil_live_destroy(live);
+    again = live_of(&b);
+    assert_ok(exphil_live_resume(again, b.config.path, NULL));
+    assert_int_equal(live_info(again).pieces, 4);
+    assert_int_equal(live_info(again).learnt, 200);
+    exphil_live_destroy(again);
+    b.config.path = test_path("no/folder");
+    live = live_of(&b);
+    live_play(live, &person, &plan, &hash);
+    assert_ok(exphil_live_settle(live, NULL));
+    assert_int_equal(live_info(live).saved, 0);
+    assert_int_equal(live_info(live).unsaved, EXPHIL_E_IO);
+    assert_true(strstr(live_info(live).message, "no/folder") != NULL);
+    assert_int_equal(live_info(live).failed, EXPHIL_OK);
+    exphil_live_destroy(live);
+    test_folder_remove();
+    bench_free(&b);
+}
+
 /* ---- rollback ---------------------------------------------------------------------------------------------------- */
 
 /* Every 37 frames the last 1 to 12 are played again, after others that never were. */
@@ -458,6 +495,7 @@ int main(void)
         cmocka_unit_test(data_keep_their_share),
         cmocka_unit_test(paced_runs_are_the_same),
         cmocka_unit_test(saved_runs_go_on),
+        cmocka_unit_test(the_thread_saves_by_itself),
         cmocka_unit_test(frames_that_are_taken_back_are_not_learnt),
         cmocka_unit_test(farther_back_is_a_gap),
         cmocka_unit_test(reinforcement_is_that_of_one_context),
