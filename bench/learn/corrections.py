@@ -3,10 +3,10 @@
 
   bench/learn/corrections.py --libretro FOLDER [--exphil EXPHIL] [--starts STARTS] [--seeds 1 2 3] [--jobs 2] [--late]
 
-FOLDER: where examples/libretro was built. Arms: a clone of a minute of a scripted player; that clone after two minutes at the plugin,
-in which the same script (pong_person.c) takes over by the button when a ball would be missed; and a clone of three minutes, the
-same amount without anybody taking over. Intervals: 95 % by bootstrap over starts. --late: instead, frames that come late in two
-minutes of real time, in turns with the learner and without.
+FOLDER: where examples/libretro was built. Arms: a clone of a minute of a scripted player; that clone after two minutes at the
+plugin, in which the same script (pong_person.c) takes over by the button when a ball would be missed; and a clone of three
+minutes, the same amount without anybody taking over. Intervals: 95 % by bootstrap over starts. --late: instead, frames that come
+late in two minutes of real time, in turns with the learner and without.
 """
 import argparse
 import concurrent.futures
@@ -63,8 +63,8 @@ def record(asked, frames, corpus):
 
 
 def clone(asked, corpus, seed, weights):
-    call([asked.exphil, "train", corpus, "--blocks", "mlp*2", "--hidden", 64, "--no-previous-action", "--epochs", 60, "--rate", 0.003,
-          "--seed", seed, "--quiet", "--out", weights])  # fmt: skip
+    call([asked.exphil, "train", corpus, "--blocks", "mlp*2", "--hidden", 64, "--no-previous-action", "--epochs", 60,
+          "--rate", 0.003, "--seed", seed, "--quiet", "--out", weights])  # fmt: skip
 
 
 def learn(asked, weights, corpus, seed, learned, *options):
@@ -128,7 +128,8 @@ def late(asked, folder):
                         EXPHIL_MODEL=folder / "clone", **settings)  # fmt: skip
             told[way] = int(re.search(r"^late (\d+)", said, re.M)[1])
             worst = re.search(r"^decision .*max ([0-9.]+) us", said, re.M)[1]
-            print(f"round {i + 1}, {way:7} the learner: {told[way]} of {2 * MINUTE} frames late, slowest decision {worst} us", flush=True)
+            print(f"round {i + 1}, {way:7} the learner: {told[way]} of {2 * MINUTE} frames late, slowest decision {worst} us",
+                  flush=True)  # fmt: skip
         fine = fine and told["with"] <= told["without"]
     print(f"no more late frames with it in each round: {'yes' if fine else 'NO'}")
     return 0 if fine else 1

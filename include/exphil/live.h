@@ -69,7 +69,7 @@ typedef struct exphil_live_config {
     const char *path;
     int64_t save_pieces; /* after so many pieces, or chunks, again; 0 = 16 */
     uint64_t seed;       /* of the order in which is learnt */
-    int32_t way;   /* EXPHIL_LIVE_... */
+    int32_t way;         /* EXPHIL_LIVE_... */
     /* 1: new weights enter in exphil_live_settle alone, so that what is played and learnt is a function of what was given and
      * of where that was called, to the last bit. 0: as soon as they are there */
     int32_t paced;
@@ -126,7 +126,7 @@ typedef struct exphil_live_info {
     double loss;        /* mean of the last piece's updates; reinforcement: exphil_learner_metrics.loss */
     double reward;      /* reinforcement: mean of a frame of the last chunk */
     int64_t skipped;    /* updates that were refused because of NaN or infinity */
-    int64_t saved;     /* times that the thread saved by itself */
+    int64_t saved;      /* times that the thread saved by itself */
     /* What ended learning, else EXPHIL_OK: nothing is learnt any more, while play goes on */
     exphil_status failed;
     exphil_status unsaved; /* what the thread's last save came to; it tries again */

@@ -191,7 +191,7 @@ exphil_status xph_mutex_create(exphil_context *context, xph_mutex **mutex, exphi
 void xph_mutex_destroy(xph_mutex *mutex);
 void xph_mutex_lock(xph_mutex *mutex);
 void xph_mutex_unlock(xph_mutex *mutex);
-void xph_mutex_wait(xph_mutex *mutex); /* unlock, sleep until broadcast, lock */
+void xph_mutex_wait(xph_mutex *mutex);                 /* unlock, sleep until broadcast, lock */
 void xph_mutex_wait_for(xph_mutex *mutex, int64_t ns); /* the same, at most so long */
 void xph_mutex_broadcast(xph_mutex *mutex);
 

@@ -62,7 +62,7 @@ static void go_back(exphil_live *live)
     live->clock = live->session->clock;
 }
 
-/* The person's action is what acts in this frame. With a delay the policy's own decisions for the frames to come stay in the queue. */
+/* The person's action is what acts in this frame. With a delay the policy's decisions for the frames to come stay in the queue. */
 static void person_acts(exphil_live *live, const int32_t *person)
 {
     const int64_t heads = live->shape->heads, delay = live->session->delay;

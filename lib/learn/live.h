@@ -139,7 +139,7 @@ exphil_status xph_pieces_add(xph_pieces *pieces, exphil_context *context, int64_
                              exphil_error *error);
 void xph_pieces_free(xph_pieces *pieces, exphil_context *context);
 
-/* The thread's, after updates: a copy of the newest weights goes to the session. */
+/* The thread's, after updates: a copy of the newest weights goes to the session (live_publish.c). */
 exphil_status xph_live_publish(exphil_live *live, exphil_error *error);
 /* What was learnt in a checkpoint (live_save.c). */
 exphil_status xph_live_write(exphil_live *live, const char *path, exphil_error *error);

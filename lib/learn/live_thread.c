@@ -4,35 +4,11 @@
 
 #define REST_NS ((int64_t)4000000)
 
-/* ---- what was learnt goes out ------------------------------------------------------------------------------ */
-
 /* What the session is done with is freed here. */
 static void collect(exphil_live *live)
 {
     exphil_model *spent = atomic_exchange_explicit(&live->spent, NULL, memory_order_acq_rel);
     if (spent) xph_model_release(spent);
-}
-
-exphil_status xph_live_publish(exphil_live *live, exphil_error *error)
-{
-    exphil_model *learnt = NULL, *copy = NULL;
-    XPH_TRY(exphil_trainer_model(live->trainer, EXPHIL_WEIGHTS, &learnt, error));
-    exphil_status status = xph_model_copy(live->context, learnt, &copy, error);
-    xph_model_release(learnt);
-    XPH_TRY(status);
-    status = xph_model_prepare(copy, error);
-    if (status < 0) {
-        xph_model_release(copy);
-        return status;
-    }
-    xph_mutex_lock(live->lock);
-    exphil_model *before = live->newest;
-    live->newest = xph_model_retain(copy);
-    xph_mutex_unlock(live->lock);
-    xph_model_release(before);
-    exphil_model *missed = atomic_exchange_explicit(&live->fresh, copy, memory_order_acq_rel);
-    if (missed) xph_model_release(missed);
-    return EXPHIL_OK;
 }
 
 /* ---- what learns ----------------------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ struct exphil_session {
     const xph_melee_layout *layout; /* both NULL when the spec is none of Melee's own */
     const xph_melee_codec *codec;
     xph_busy busy;
-    bool held; /* by a rollout or a learner behind it: nobody else steps, resets or restores it */
+    bool held;      /* by a rollout or a learner behind it: nobody else steps, resets or restores it */
     bool goes_back; /* although it is held, its states may be restored */
     exphil_session_config config; /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];

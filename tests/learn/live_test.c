@@ -1,4 +1,4 @@
-/* A policy that learns behind the game it plays: it learns what the person does, with any delay; with paced adoption the bits follow
+/* A policy that learns behind the game it plays: it learns what the person does, with any delay; paced, the bits follow
  * from what was given alone; a run that was saved goes on; frames that were rolled back are not learnt from; and reinforcement
  * is that of a learner in one context. */
 #include "live_case.h"
