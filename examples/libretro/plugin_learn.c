@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define ROLLBACK_FRAMES 120 /* that rewind, run-ahead and netplay may take back without a gap */
+#define PACE_FRAMES     120 /* after which a paced game waits */
 
 /* ---- who plays ---- */
 
@@ -86,6 +87,8 @@ int plugin_learn_step(void)
     int32_t person[EXPHIL_HEADS_MAX];
     int plays = person_acts() == 0;
     if (plays) memcpy(person, plugin.action, sizeof person);
+    if (plugin.learn.paced && plugin.game.frames % PACE_FRAMES == 0 && exphil_live_settle(live, NULL) < 0)
+        plugin.learn.paced = 0; /* learning has ended, which is told here: */
     if (plugin.game.frames % 60 == 0 && exphil_live_query(live, &info, NULL) >= 0) tell_failure(&info);
     int64_t start = plugin_now();
     if ((plugin.begun && exphil_live_reward(live, 0, EXPHIL_OVER, NULL, NULL) < 0) ||
@@ -152,6 +155,7 @@ static int open_live(exphil_error *error)
     config.dataset = dataset;
     config.rollback_frames = ROLLBACK_FRAMES;
     config.path = plugin.learn.path;
+    config.paced = plugin.learn.paced;
     int failed = plugin_number("EXPHIL_SEED", 0, UINT64_MAX, &session.seed) ||
                  exphil_live_create(plugin.player.model, &config, &plugin.learn.live, error) < 0;
     exphil_dataset_destroy(dataset);
@@ -180,7 +184,9 @@ int plugin_learn_open(void)
         plugin_tell("nothing is learnt: the teacher is not to be had as asked");
         return -1;
     }
-    if (choose_button()) return -1;
+    uint64_t paced = 0;
+    if (choose_button() || plugin_number("EXPHIL_LEARN_PACED", 0, 1, &paced)) return -1;
+    learn->paced = (int)paced;
     if (plugin_path("EXPHIL_LEARNED", ".learned.safetensors", 1, learn->path)) {
         plugin_tell("nothing is learnt: where to? Set EXPHIL_LEARNED to a file");
         return -1;
