@@ -70,7 +70,7 @@ struct plugin_learn {
     int held;        /* the button that says so was down in the frame before */
     uint16_t button; /* a bit */
     int failure_told, unsaved_told;
-    int paced; /* the game waits for it now and then, so that a run is a function of its seeds */
+    int paced;              /* the game waits for it now and then, so that a run is a function of its seeds */
     char path[PLUGIN_PATH]; /* of what was learnt */
 };
 
