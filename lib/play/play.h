@@ -78,6 +78,7 @@ struct exphil_session {
     int32_t *ids, *past, *previous; /* [rows,K + conditions], [rows,slots*A], [streams,A] */
     uint8_t *reset;                 /* [rows] */
     int32_t *actions;               /* [streams,A] what it gives */
+    uint8_t *overridden;            /* [streams] the newest action is the host's; cleared by who asks */
     float *melee_floats;            /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
     float *logits, *fresh;        /* [streams,L] of the last step that went well, and of the one under way */
@@ -105,6 +106,10 @@ struct exphil_session {
     exphil_error error; /* of the last call that failed */
 };
 
+/* Actions kept of a stream; where the parts of its host part lie; and its bytes, of a session in carry mode (stream.c). */
+int64_t xph_play_history_of(const xph_model_shape *shape);
+void xph_play_lay_out(exphil_session *session);
+size_t xph_play_host_bytes(const exphil_model *model, bool adoptable);
 /* Parts of stream i. */
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of its host part, from byte at */
@@ -125,6 +130,10 @@ void xph_play_leave(const exphil_session *session);
 /* As enter, for calls that move streams: EXPHIL_E_STATE where whoever holds it does. */
 exphil_status xph_play_enter_free(const exphil_session *session);
 exphil_status xph_play_enter_back(const exphil_session *session); /* the same, for states to be restored */
+/* exphil_session_step_row and exphil_session_state_restore, of a session that has been entered, whoever holds it. */
+exphil_status xph_play_step_row(exphil_session *session, const float *floats, const int32_t *ids,
+                                const float *noise, int32_t *actions);
+exphil_status xph_play_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes);
 /* Hot. What a step would compute, in fresh and fresh_values; nothing moves. The session has been entered. */
 exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids);
 /* The weights of a session that is being made, and their recordings; and an end to them. */
@@ -142,7 +151,7 @@ void xph_play_advance(exphil_session *session);
 void xph_play_go_back(exphil_session *session, uint64_t hash);
 /* The recurrent state in a block of exphil_session_state_save, of whatever weights. EXPHIL_E_FORMAT, EXPHIL_E_MISMATCH: it
  * is none, or of another model. */
-exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,
+exphil_status xph_play_block_state(const exphil_model *model, const void *block, size_t size_bytes,
                                    const void **state, exphil_error *error);
 /* Remembers why a hot call failed. */
 void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)

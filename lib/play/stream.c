@@ -65,6 +65,43 @@ void xph_play_remember(const exphil_session *session, exphil_status status, cons
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
 
+/* Offsets inside the host part of one stream. */
+void xph_play_lay_out(exphil_session *session)
+{
+    const xph_model_shape *shape = session->shape;
+    xph_cutter c = {NULL, 0};
+    int64_t kept = session->windowed ? session->frames : 0;
+    (void)xph_cut(&c, 1, 1, sizeof(xph_play_stream));
+    session->history_at = c.at;
+    (void)xph_cut(&c, session->history, shape->heads, sizeof(int32_t));
+    session->floats_at = c.at;
+    (void)xph_cut(&c, kept, shape->floats, sizeof(float));
+    session->ids_at = c.at;
+    (void)xph_cut(&c, kept, shape->tables, sizeof(int32_t));
+    session->past_at = c.at;
+    (void)xph_cut(&c, kept * shape->slots, shape->heads, sizeof(int32_t));
+    session->told_at = c.at;
+    (void)xph_cut(&c, session->told->conditions, 1, sizeof(int32_t));
+    session->clock_at = c.at;
+    (void)xph_cut(&c, session->adoptable, 1, sizeof(int64_t));
+    session->host_bytes = c.at;
+}
+
+int64_t xph_play_history_of(const xph_model_shape *shape)
+{
+    int64_t due = shape->delay + 1;
+    return shape->slots > due ? shape->slots : due;
+}
+
+size_t xph_play_host_bytes(const exphil_model *model, bool adoptable)
+{
+    exphil_session like = {
+        .shape = xph_model_shape_of(model), .told = xph_model_told(model), .adoptable = adoptable};
+    like.history = xph_play_history_of(like.shape);
+    xph_play_lay_out(&like);
+    return like.host_bytes;
+}
+
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
 {
     return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
