@@ -1,6 +1,7 @@
 /* Imitation that asks what came of it: rows count by how much better than expected they went (advantage-weighted regression,
  * Peng et al. 2019), and the value is learnt beside. */
 #include "learn/learn.h"
+#include "learn/returns.h"
 
 #include "base/scalar.h"
 
@@ -145,21 +146,17 @@ static void add_row(outcome *o, int64_t row, double scale, double value_scale)
     const int64_t width = o->policy.logits;
     const double mask = (double)o->batch->mask[row], weight = o->config.imitation * mask * o->weight[row];
     const int32_t *action = o->batch->actions + row * o->policy.heads;
-    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 10.0};
     xph_policy_logs(&o->policy, (const float *)o->forward.logits + row * width, XPH_F32, o->logs);
-    double log = xph_policy_log_probability(&o->policy, o->logs, action);
-    /* at the probability that it has, the surrogate's gradient is that of the log-probability */
-    const xph_policy_row as = {.action = action, .log_probability = log, .advantage = weight};
-    (void)xph_policy_loss(&o->policy, &terms, &as, o->logs, scale, o->dlogits + row * width, XPH_F32);
-    o->result.nll -= mask * scale * log;
-    o->result.loss -= weight * scale * log;
+    double nll =
+        xph_policy_imitate(&o->policy, action, o->logs, weight * scale, o->dlogits + row * width, XPH_F32);
+    o->result.nll += mask * scale * nll;
+    o->result.loss += weight * scale * nll;
     if (!o->known[row]) return;
     double miss = value_at(o, row) - (double)o->batch->returns[row];
     o->dvalues[row] = (float)(2.0 * o->config.value * mask * value_scale * miss);
     o->result.value_loss += mask * value_scale * miss * miss;
 }
 
-/* mean (G - V)^2 / variance of G; 1 where that is 0. */
 static double unexplained(const outcome *o, double mass)
 {
     double mean = 0.0, square = 0.0;
@@ -170,7 +167,7 @@ static double unexplained(const outcome *o, double mass)
         double apart = (double)o->batch->returns[row] - mean;
         square += (double)o->batch->mask[row] * apart * apart / mass;
     }
-    return square > 0.0 ? o->result.value_loss / square : 1.0;
+    return xph_unexplained(o->result.value_loss, square, mean * mean);
 }
 
 static void make_gradients(outcome *o)
@@ -209,12 +206,8 @@ static exphil_status learn(outcome *o, exphil_error *error)
 static exphil_status check(const exphil_trainer *trainer, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    if (!trainer->prefetcher)
-        return xph_fail(error, EXPHIL_E_STATE,
-                        "trainer has no prefetcher: exphil_trainer_forward takes batches");
-    if (!shape->value)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "trainer: the model has no value head (exphil_model_with_value)");
+    if (!trainer->prefetcher) return xph_fail(error, EXPHIL_E_STATE, "trainer has no prefetcher");
+    if (!shape->value) return xph_fail(error, EXPHIL_E_INVALID, "trainer: the model has no value head");
     if (shape->type != XPH_F32) return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer: a model of doubles");
     if (trainer->communicator.all_reduce)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer: it has a communicator");

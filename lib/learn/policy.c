@@ -158,3 +158,14 @@ xph_policy_result xph_policy_loss(const xph_policy *policy, const xph_policy_ter
                   terms->entropy * result.entropy;
     return result;
 }
+
+/* At the probability that it has, the surrogate of an action with advantage 1 has the gradient of its log-probability. */
+double xph_policy_imitate(const xph_policy *policy, const int32_t *action, const double *logs, double scale,
+                          void *gradient, xph_type type)
+{
+    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 1.0};
+    const double log = xph_policy_log_probability(policy, logs, action);
+    const xph_policy_row row = {.action = action, .log_probability = log, .advantage = 1.0};
+    if (gradient) (void)xph_policy_loss(policy, &terms, &row, logs, scale, gradient, type);
+    return -log;
+}

@@ -53,5 +53,8 @@ typedef struct xph_policy_result {
 xph_policy_result xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms,
                                   const xph_policy_row *row, const double *logs, double scale, void *gradient,
                                   xph_type type);
+/* Imitation of an action [A]: returns -log p(action), and scale times its gradient by the logits, as above. */
+double xph_policy_imitate(const xph_policy *policy, const int32_t *action, const double *logs, double scale,
+                          void *gradient, xph_type type);
 
 #endif

@@ -101,6 +101,34 @@ static void gradients_are_those_of_the_terms(void **unused)
         }
 }
 
+/* Imitation: the gradient of -log p, and nothing else of the row. */
+static void imitation_has_its_gradient(void **unused)
+{
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        sample s;
+        double logs[LOGITS], gradient[LOGITS];
+        float single[LOGITS];
+        draw(&s, seed, 3.0);
+        xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+        double nll = xph_policy_imitate(&s.policy, s.action, logs, 0.7, gradient, XPH_F64);
+        assert_true(nll == -xph_policy_log_probability(&s.policy, logs, s.action));
+        assert_true(nll == xph_policy_imitate(&s.policy, s.action, logs, 0.7, single, XPH_F32));
+        for (int i = 0; i < LOGITS; i++) {
+            double sides[2], kept = s.logits[i];
+            for (int k = 0; k < 2; k++) {
+                s.logits[i] = kept + (k ? -STEP : STEP);
+                xph_policy_logs(&s.policy, s.logits, XPH_F64, logs);
+                sides[k] = 0.7 * xph_policy_imitate(&s.policy, s.action, logs, 0.7, NULL, XPH_F64);
+            }
+            s.logits[i] = kept;
+            double found = (sides[0] - sides[1]) / (2.0 * STEP);
+            if (!(fabs(found - gradient[i]) <= 1e-6 * fmax(fabs(gradient[i]), 1e-3)))
+                fail_msg("gradient by logit %d is %.12g, differences say %.12g", i, gradient[i], found);
+            assert_true(single[i] == (float)gradient[i]);
+        }
+    }
+}
+
 static void read_numbers(FILE *file, double *to, int count)
 {
     for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, "%la", &to[i]), 1);
@@ -224,9 +252,10 @@ static void extremes_stay_finite(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_those_of_the_terms),  cmocka_unit_test(losses_are_those_of_pytorch),
-        cmocka_unit_test(the_surrogate_is_clipped),          cmocka_unit_test(distributions_are_the_formulas),
-        cmocka_unit_test(equal_policies_are_at_no_distance), cmocka_unit_test(extremes_stay_finite),
+        cmocka_unit_test(imitation_has_its_gradient),     cmocka_unit_test(gradients_are_those_of_the_terms),
+        cmocka_unit_test(losses_are_those_of_pytorch),    cmocka_unit_test(the_surrogate_is_clipped),
+        cmocka_unit_test(distributions_are_the_formulas), cmocka_unit_test(equal_policies_are_at_no_distance),
+        cmocka_unit_test(extremes_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
