@@ -41,7 +41,8 @@ def test_two_processes_learn_what_one_does():
 
 
 def test_streams_of_several_players():
-    parts, players = Parts(catch(), time=16), [Parts(catch(4), seed=seed, time=16) for seed in (1, 2)]
+    # 64 frames: a ball falls for 20, and until somebody has a point there is nothing to learn.
+    parts, players = Parts(catch(), time=64), [Parts(catch(4), seed=seed, time=64) for seed in (1, 2)]
     blocks = []
     for one in players:
         with parts.trainer.model() as model:
@@ -80,7 +81,7 @@ def test_a_block_says_what_it_is():
 
 
 def test_what_is_wrong_is_refused():
-    parts, other = Parts(catch(4), time=8), Parts(catch(4), time=8, model=dict(hidden=24))
+    parts, other = Parts(catch(4), time=64), Parts(catch(4), time=64, model=dict(hidden=24))
     for one in (parts, other):
         one.rollout.run(one.world)
     block, before = parts.rollout.block_save(), parts.hash

@@ -478,6 +478,7 @@ class LearnerMetrics:
     chunks: int
     updates: int
     rows: int
+    imitated: int
     episodes: int
     episode_return: float
     episode_frames: float
@@ -488,6 +489,7 @@ class LearnerMetrics:
     entropy: float
     ratio: float
     clipped: float
+    nll: float
     value_loss: float
     unexplained: float
     loss: float
