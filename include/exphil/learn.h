@@ -124,7 +124,7 @@ typedef struct exphil_outcome_metrics {
 
 /* One update from the trainer's prefetcher by this loss, in the place of exphil_trainer_step; config may be NULL. Model: with a
  * value head. EXPHIL_E_NUMERIC as exphil_trainer_backward: the batch is passed over. After other failures the next call takes
- * the same batch. EXPHIL_E_UNSUPPORTED: as exphil_trainer_forward, and a communicator. */
+ * the same batch. EXPHIL_E_UNSUPPORTED: as exphil_trainer_forward, a communicator, and decay without imitation. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_outcome(exphil_trainer *trainer,
                                                                       const exphil_outcome_config *config,
                                                                       exphil_outcome_metrics *metrics,

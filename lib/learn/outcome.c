@@ -203,7 +203,8 @@ static exphil_status learn(outcome *o, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status check(const exphil_trainer *trainer, exphil_error *error)
+static exphil_status check(const exphil_trainer *trainer, const exphil_outcome_config *config,
+                           exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     if (!trainer->prefetcher) return xph_fail(error, EXPHIL_E_STATE, "trainer has no prefetcher");
@@ -211,6 +212,11 @@ static exphil_status check(const exphil_trainer *trainer, exphil_error *error)
     if (shape->type != XPH_F32) return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer: a model of doubles");
     if (trainer->communicator.all_reduce)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer: it has a communicator");
+    if (config->imitation == 0.0 && trainer->optimizer->config.decay > 0.0)
+        return xph_fail(
+            error, EXPHIL_E_UNSUPPORTED,
+            "outcome config: imitation: the optimizer's decay would move the policy where only the value "
+            "is learnt");
     return xph_split_possible(trainer, error);
 }
 
@@ -229,7 +235,7 @@ exphil_status exphil_trainer_step_outcome(exphil_trainer *trainer, const exphil_
     XPH_TRY(XPH_TAKE(exphil_outcome_config, &o.config, config, error));
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_outcome_metrics, metrics, error));
     XPH_TRY(take_config(&o.config, error));
-    XPH_TRY(check(trainer, error));
+    XPH_TRY(check(trainer, &o.config, error));
     XPH_TRY(xph_trainer_take(trainer, &batch, &taken, error));
     o.batch = &batch;
     exphil_status status = learn(&o, error);

@@ -131,7 +131,7 @@ typedef struct course {
     exphil_trainer *trainer;
 } course;
 
-static course course_make(const bench *b, int32_t value)
+static course decaying_course(const bench *b, int32_t value, double decay)
 {
     course c;
     exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
@@ -145,10 +145,16 @@ static course course_make(const bench *b, int32_t value)
     how.batch = 4;
     how.time = 25;
     adam.rate = 0.01;
+    adam.decay = decay;
     assert_ok(exphil_prefetcher_create(b->dataset, &how, &c.prefetcher, NULL));
     assert_ok(exphil_optimizer_create(c.model, &adam, &c.optimizer, NULL));
     assert_ok(exphil_trainer_create(c.model, c.optimizer, c.prefetcher, NULL, &c.trainer, NULL));
     return c;
+}
+
+static course course_make(const bench *b, int32_t value)
+{
+    return decaying_course(b, value, 0.0);
 }
 
 static void course_free(course *c)
@@ -303,6 +309,14 @@ static void what_is_wrong_is_refused(void **unused)
     config.beta = 1.0;
     assert_ok(exphil_trainer_step_outcome(c.trainer, &config, &m, &error));
     assert_true(m.known == 0 && m.value_loss == 0.0 && m.nll > 0.0);
+    /* the value alone: decay would move the policy */
+    course d = decaying_course(&b, EXPHIL_VALUE_DETACHED, 0.1);
+    config.imitation = -1.0;
+    assert_int_equal(exphil_trainer_step_outcome(d.trainer, &config, NULL, &error), EXPHIL_E_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "decay"));
+    config.imitation = 0.5;
+    assert_ok(exphil_trainer_step_outcome(d.trainer, &config, NULL, &error));
+    course_free(&d);
     course_free(&none);
     course_free(&c);
     bench_free(&b);
