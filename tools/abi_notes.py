@@ -31,7 +31,7 @@ FIELDS = {
         "precision": "Precision", "activations": "DataType", "fake_quantize": "DataType", "saved_weights": "Weights",
         "as_played": FLAG},
     "exphil_head_play": {"deterministic": FLAG},
-    "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver"},
+    "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver", "adoptable": FLAG},
     "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},
     "exphil_slp_info": {
         "container": "Container", "stop": "Stop", "truncated": FLAG, "rollback": "Rollback", "metadata": "Metadata"},

@@ -409,9 +409,8 @@ namespace Exphil
         public int? DelayFrames;
         public ulong Seed;
         public long Streams, DeadlineNs;
-        public bool Deterministic;
+        public bool Deterministic, Adoptable;
         public Deliver Deliver;
-        public int Adoptable;
 
         internal void Give(ref exphil_session_config raw, Pins pins)
         {
@@ -422,7 +421,7 @@ namespace Exphil
             if (DeadlineNs != 0) raw.deadline_ns = DeadlineNs;
             if (Deterministic) raw.deterministic = 1;
             if (Deliver != 0) raw.deliver = (int)Deliver;
-            if (Adoptable != 0) raw.adoptable = Adoptable;
+            if (Adoptable) raw.adoptable = 1;
         }
     }
 

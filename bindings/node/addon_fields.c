@@ -242,7 +242,7 @@ const struct field session_fields[] = {
     FIELD(exphil_session_config, F_I64, deadline_ns),
     FIELD(exphil_session_config, F_FLAG, deterministic),
     FIELD(exphil_session_config, F_I32, deliver),
-    FIELD(exphil_session_config, F_I32, adoptable),
+    FIELD(exphil_session_config, F_FLAG, adoptable),
     FIELDS_END
 };
 

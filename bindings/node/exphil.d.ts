@@ -67,7 +67,7 @@ export interface SessionOptions {
   deadline_ns?: number;
   deterministic?: number | boolean;
   deliver?: number | 'due' | 'decided';
-  adoptable?: number;
+  adoptable?: number | boolean;
 }
 
 export interface ReplayOptions {

@@ -342,7 +342,7 @@ static const field session_config_fields[] = {
     FIELD(exphil_session_config, deadline_ns, T_I64, 1, NULL, NULL),
     FIELD(exphil_session_config, deterministic, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_session_config, deliver, T_ENUM, 1, deliver_names, NULL),
-    FIELD(exphil_session_config, adoptable, T_I32, 1, NULL, NULL),
+    FIELD(exphil_session_config, adoptable, T_BOOL, 1, NULL, NULL),
 };
 RECORD(session_config, "session", exphil_session_config, NULL);
 
