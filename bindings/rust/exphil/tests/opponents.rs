@@ -100,7 +100,11 @@ fn opponents_play_the_other_seat() {
     let mut parts = Parts::new(world, &policy, 40, 12, &config);
     let metrics = parts.chunks(12);
     assert!(metrics[11].reward > metrics[0].reward && told(&mut parts.world, 1).0 > 0, "{:?}", metrics[11]);
-    fails(parts.learner.save(&parts.rollout, Some(&parts.world), "/nowhere/at/all"), Status::Unsupported, "state_bytes");
+    fails(
+        parts.learner.save(&parts.rollout, Some(&parts.world), "/nowhere/at/all"),
+        Status::Unsupported,
+        "state_bytes",
+    );
 }
 
 #[test]
