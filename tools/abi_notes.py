@@ -44,6 +44,7 @@ FIELDS = {
         "teams": "Presence", "items": "Presence", "complete": FLAG, "humans": FLAG, "result": "GameResult", "duplicates": FLAG},
     "exphil_plan_config": {"by_hand": FLAG, "no_checkpoint": FLAG},
     "exphil_plan": {"host_peak_purpose": "PlanPurpose", "device_peak_purpose": "PlanPurpose", "fits": FLAG},
+    "exphil_outcome_config": {"shuffle": FLAG},
     "exphil_learner_metrics": {"taken_back": FLAG},
     "exphil_match_config": {"deterministic": FLAG},
 }
@@ -54,7 +55,8 @@ GIVEN = [
     "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config", "exphil_dataset_config",
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
     "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection",
-    "exphil_plan_config", "exphil_examination", "exphil_rollout_config", "exphil_learner_config", "exphil_match_config"]
+    "exphil_plan_config", "exphil_examination", "exphil_rollout_config", "exphil_learner_config", "exphil_match_config",
+    "exphil_outcome_config", "exphil_melee_reward_config"]
 
 # Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
 KNOWN = {
@@ -165,9 +167,19 @@ ELIXIR = [
     ("game_player", "player", "exphil_game_player", None),
     ("selection_config", "selection", "exphil_selection", None),
     ("selection_report", "report", "exphil_selection_report", None),
+    ("reward_config", "reward", "exphil_melee_reward_config", None),
+    ("outcome_config", "outcome", "exphil_outcome_config", None),
+    ("outcome_metrics", "outcome", "exphil_outcome_metrics", None),
+    ("rollout_config", "rollout", "exphil_rollout_config", None),
+    ("learner_config", "learner", "exphil_learner_config", None),
+    ("learner_metrics", "learner", "exphil_learner_metrics", None),
+    ("match_config", "match", "exphil_match_config", None),
+    ("match_result", "match", "exphil_match_result", None),
+    ("opponent_record", "record", "exphil_record", None),
+    ("block_info", "block", "exphil_block_info", None),
 ]
 # Records of nif_spec.c and its like, which are no structs of the header.
-ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map"]
+ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map", "rewards_map"]
 # Lists of names that other files use, too.
 ELIXIR_SHARED = ["type", "mode", "log_level"]
 # What a policy is told needs lists that go with their lengths: for Python and Rust so far.
