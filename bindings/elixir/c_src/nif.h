@@ -49,7 +49,7 @@ typedef struct handle {
     _Atomic uint32_t state; /* users, and CLOSED */
     int32_t kind;
     void *object; /* exphil_...; TRAINING: struct run; WORLD: struct world */
-    void *extra;  /* CONTEXT: struct home; SESSION, ROLLOUT: struct play; PREFETCHER, TRAINER: struct widths */
+    void *extra; /* CONTEXT: struct home; SESSION, ROLLOUT: struct play; PREFETCHER, TRAINER: struct widths */
     struct handle *context; /* kept alive: its hooks serve all its children. NULL in a context */
     struct grave *grave;    /* where the object goes; made beforehand so that destruction needs no memory */
 } handle;

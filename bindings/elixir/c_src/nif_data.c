@@ -275,7 +275,8 @@ static ERL_NIF_TERM make_batch(ErlNifEnv *env, const exphil_batch *b, const stru
         make_binary(env, b->reset, rows)};
     for (int i = 0; i < 11; i++) keys[i] = atom(env, names[i]);
     enif_make_map_from_arrays(env, keys, values, 11, &map);
-    return b->returns ? with_key(env, map, "returns", make_binary(env, b->returns, rows * sizeof(float))) : map;
+    return b->returns ? with_key(env, map, "returns", make_binary(env, b->returns, rows * sizeof(float)))
+                      : map;
 }
 
 NIF(nif_prefetcher_next)

@@ -15,8 +15,10 @@ static const void *keep(const void *from, size_t bytes, char *base, size_t *at)
 static bool keep_batch(call *c, handle *trainer, exphil_batch *batch)
 {
     const struct widths *w = trainer->extra;
-    const size_t rows = (size_t)(batch->batch * batch->time), head = (sizeof *w + ALIGNED - 1) / ALIGNED * ALIGNED;
-    const size_t floats = rows * (size_t)w->floats * sizeof(float), ids = rows * (size_t)w->ids * sizeof(int32_t),
+    const size_t rows = (size_t)(batch->batch * batch->time),
+                 head = (sizeof *w + ALIGNED - 1) / ALIGNED * ALIGNED;
+    const size_t floats = rows * (size_t)w->floats * sizeof(float),
+                 ids = rows * (size_t)w->ids * sizeof(int32_t),
                  past = rows * (size_t)(w->slots * w->heads) * sizeof(int32_t),
                  actions = rows * (size_t)w->heads * sizeof(int32_t);
     const size_t all = head + floats + ids + past + actions + rows * (sizeof(float) + 1) + 6 * ALIGNED;
@@ -51,8 +53,8 @@ NIF(nif_trainer_forward)
     read_batch(&c, argv[1], w, &batch);
     if (!enif_is_identical(argv[2], atom_nil)) read_binary(&c, argv[2], "states", &states);
     if (failed(&c) || !keep_batch(&c, trainer, &batch) ||
-        !done(&c, exphil_trainer_forward(trainer->object, &batch, states.data, states.size, &forward,
-                                         &c.error)))
+        !done(&c,
+              exphil_trainer_forward(trainer->object, &batch, states.data, states.size, &forward, &c.error)))
         return finish(&c, 0);
     w = trainer->extra;
     w->half_rows = forward.rows;

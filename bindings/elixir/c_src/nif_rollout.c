@@ -84,8 +84,7 @@ NIF(nif_rollout_adopt)
     call_begin(&c, env);
     handle *rollout = hold(&c, argv[0], ROLLOUT);
     const handle *model = enif_is_identical(argv[1], atom_nil) ? NULL : hold(&c, argv[1], MODEL);
-    if (!failed(&c))
-        done(&c, exphil_rollout_adopt(rollout->object, model ? model->object : NULL, &c.error));
+    if (!failed(&c)) done(&c, exphil_rollout_adopt(rollout->object, model ? model->object : NULL, &c.error));
     return finish(&c, 0);
 }
 

@@ -328,7 +328,8 @@ static ERL_NIF_TERM state_restore(call *c, handle *session, const ERL_NIF_TERM a
     ErlNifBinary state;
     int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
     if (read_binary(c, argv[2], "state", &state))
-        stepped(c, session, exphil_session_state_restore(session_of(session), stream, state.data, state.size));
+        stepped(c, session,
+                exphil_session_state_restore(session_of(session), stream, state.data, state.size));
     return finish(c, 0);
 }
 
@@ -413,7 +414,8 @@ NIF(nif_session_info)
     call_begin(&c, env);
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     handle *session = hold(&c, argv[0], played_kind(env, argv[0]));
-    if (!session || !done(&c, exphil_session_query(session_of(session), &info, &c.error))) return finish(&c, 0);
+    if (!session || !done(&c, exphil_session_query(session_of(session), &info, &c.error)))
+        return finish(&c, 0);
     const struct play *play = session->extra;
     ERL_NIF_TERM map = make_record(env, &session_info, &info);
     map = with_key(env, map, "dirty", play->dirty ? atom_true : atom_false);
