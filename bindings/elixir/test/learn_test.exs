@@ -3,6 +3,7 @@ defmodule LibExphil.LearnTest do
   # blocks, losses of one's own, outcomes, and new weights for sessions and agents that go on playing.
   use ExUnit.Case, async: true
 
+  import Bitwise
   import LibExphil.Test
 
   alias LibExphil.{Agent, Dataset, Error, Learner, Match, Melee, Model, Optimizer, Prefetcher, Rollout}
@@ -85,7 +86,7 @@ defmodule LibExphil.LearnTest do
     spec = %{layout: "catch", codec: "catch", floats: 3, heads: [%{name: "move", kind: :categorical, count: 3}]}
     model = player(context, spec)
     trainer = by_hand(model)
-    rollout = Rollout.create!(model, streams: 16, time: 64, seed: 1)
+    rollout = Rollout.create!(model, streams: 16, time: 64, seed: 1, direct_ns: 1 <<< 62)
     learner = Learner.create!(trainer, nil, half_life_frames: 30)
 
     {told, _} =
@@ -96,6 +97,13 @@ defmodule LibExphil.LearnTest do
 
     assert mean_return(Enum.take(told, 2)) < 0.6 and mean_return(Enum.take(told, -5)) > 0.95
     refute Session.info!(Rollout.session(rollout)).dirty
+    dirty = Rollout.create!(Trainer.model!(trainer), streams: 16, dirty: true)
+    assert Session.info!(Rollout.session(dirty)).dirty
+    rows = :binary.copy(row(start(1)), 16)
+    direct = Rollout.create!(Trainer.model!(trainer), streams: 16, direct_ns: 1 <<< 62)
+    assert Rollout.step!(dirty, rows) == Rollout.step!(direct, rows)
+    rewards = :binary.copy(<<0::32>>, 16)
+    assert Rollout.reward!(dirty, rewards, :binary.copy(<<1>>, 16)) == :more
   end
 
   test "what a rollout refuses", %{context: context} do
@@ -196,6 +204,16 @@ defmodule LibExphil.LearnTest do
     assert chunks(again, 2) == Enum.drop(told, 3)
     assert hash(again) == hash(whole)
     assert chunks(parts(context, seed: 2), 5) != told
+    # The episodes follow from the session's seed where they have none of their own.
+    again = parts(context)
+
+    own = fn seed ->
+      %{again | rollout: Rollout.create!(again.model, streams: 4, time: 16, seed: 1, episode_seed: seed)}
+    end
+
+    [same, other] = for seed <- [1, 2], do: Rollout.run!(own.(seed).rollout, parts(context).world) && own.(seed)
+    assert hd(chunks(same, 1)) == hd(told)
+    assert hd(chunks(%{parts(context) | rollout: other.rollout}, 1)) != hd(told)
     other = parts(context, lanes: 8)
     assert {:error, %Error{status: :mismatch}} = Learner.resume(other.learner, other.rollout, other.world, path)
     :ok = Trainer.resume!(half.trainer, path)
@@ -320,7 +338,7 @@ defmodule LibExphil.LearnTest do
     <<front::binary-size(size), last>> = first
 
     for {block, options, status} <- [
-          {front <> <<Bitwise.bxor(last, 1)>>, [], :format},
+          {front <> <<bxor(last, 1)>>, [], :format},
           {front, [], :format},
           {<<>>, [], :format},
           {first, [first_stream: 5], :mismatch},

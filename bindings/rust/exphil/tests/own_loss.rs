@@ -25,7 +25,7 @@ fn cross_entropy(logits: &[f32], actions: &[i32]) -> (f64, Vec<f32>) {
     for (row, &action) in logits.chunks(3).zip(actions) {
         let sum: f32 = row.iter().map(|logit| logit.exp()).sum();
         for (class, logit) in row.iter().enumerate() {
-            gradient.push((logit.exp() / sum - f32::from(class == action as usize)) / actions.len() as f32);
+            gradient.push((logit.exp() / sum - f32::from(u8::from(class == action as usize))) / actions.len() as f32);
         }
         loss -= f64::from((row[action as usize].exp() / sum).ln()) / actions.len() as f64;
     }
@@ -101,7 +101,7 @@ fn what_came_of_it_weighs() {
     for game in 0..8 {
         let action = if game % 2 == 0 { 0 } else { 2 };
         dataset.add_rows(game, &[0.5; 300], &[], &[action; 100]).unwrap();
-        let reward = f32::from(game % 2 == 0);
+        let reward = f32::from(u8::from(game % 2 == 0));
         dataset.rewards_set(game, 0, 0, &[reward; 100], true, 1.0).unwrap();
     }
     fails(dataset.rewards_set(0, 0, 0, &[f32::NAN; 100], true, 1.0), Status::Numeric, "rewards");

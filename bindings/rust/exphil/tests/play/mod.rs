@@ -52,7 +52,7 @@ impl Game for Catch {
         if self.fallen < 20 {
             return Ok(End::GoesOn);
         }
-        reward[0] = f32::from((self.ball - self.at).abs() < 0.15);
+        reward[0] = f32::from(u8::from((self.ball - self.at).abs() < 0.15));
         Ok(End::Over)
     }
 
