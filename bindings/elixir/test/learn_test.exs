@@ -414,6 +414,12 @@ defmodule LibExphil.LearnTest do
     states = Session.save_state!(session, 0) <> Session.save_state!(session, 1)
     {:ok, %{logits: logits}} = Trainer.forward(trainer, batch, states: states)
     assert byte_size(logits) == 64
+    # In double, and without a value.
+    double = by_hand(player(context, %{spec() | ids: []}, type: :f64, value: :none))
+    {:ok, %{logits: logits, values: nil}} = Trainer.forward(double, batch)
+    assert byte_size(logits) == 128
+    assert {:error, %Error{message: "dlogits: has 64 bytes" <> _}} = Trainer.backward(double, <<0::512>>, nil, 0)
+    assert %{update: 1} = Trainer.backward!(double, logits, nil, 0.5)
   end
 
   test "what came of it weighs", %{context: context} do

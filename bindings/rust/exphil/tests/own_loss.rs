@@ -68,6 +68,20 @@ fn a_loss_of_ones_own_is_followed() {
 }
 
 #[test]
+fn a_model_in_double_has_numbers_in_double() {
+    let context = Context::new().unwrap();
+    let config = ModelConfig { spec: Some(Catch::spec()), no_previous_action: true, hidden: 8, ..Default::default() };
+    let policy = Model::create(&context, &ModelConfig { kind: Type::F64, ..config }).unwrap();
+    let optimizer = Optimizer::new(&policy, &OptimizerConfig::default()).unwrap();
+    let mut trainer = Trainer::new(&policy, &optimizer, None, &TrainerConfig::default()).unwrap();
+    let half = trainer.forward(&batch(&[]), None).unwrap();
+    let logits = half.logits::<f64>().unwrap().to_vec();
+    assert!(half.values::<f64>().unwrap().is_none() && logits.len() == 12 && logits.iter().all(|one| one.is_finite()));
+    fails(half.logits::<f32>(), Status::Mismatch, "F32");
+    assert_eq!(half.backward(&logits, None, 1.0).unwrap().update, 1);
+}
+
+#[test]
 fn lanes_begin_where_sessions_were() {
     let context = Context::new().unwrap();
     let blocks = Some("gru".to_string());
