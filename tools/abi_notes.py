@@ -47,6 +47,7 @@ FIELDS = {
     "exphil_outcome_config": {"shuffle": FLAG},
     "exphil_learner_metrics": {"taken_back": FLAG},
     "exphil_match_config": {"deterministic": FLAG},
+    "exphil_live_config": {"way": "LiveWay", "paced": FLAG},
 }
 
 # What a host fills in; all else is told by the library.
@@ -56,7 +57,7 @@ GIVEN = [
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
     "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection",
     "exphil_plan_config", "exphil_examination", "exphil_rollout_config", "exphil_learner_config", "exphil_match_config",
-    "exphil_outcome_config", "exphil_melee_reward_config"]
+    "exphil_outcome_config", "exphil_melee_reward_config", "exphil_live_config"]
 
 # Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
 KNOWN = {
@@ -94,6 +95,8 @@ ENUMS = {
             "doc": "How an episode stands after a frame. OVER: nothing comes any more. CUT_OFF: it would have gone on."},
     "BlockWeights": {"first": "EXPHIL_BLOCK_CURRENT", "prefix": "EXPHIL_BLOCK_",
                      "doc": "Which weights may have played a block. CURRENT: those that the rollout has. ANY: others too."},
+    "LiveWay": {"first": "EXPHIL_LIVE_IMITATE", "prefix": "EXPHIL_LIVE_",
+                "doc": "What a policy learns from behind its game. IMITATE: a person who takes over. REINFORCE: rewards."},
     "Rollback": {"first": "EXPHIL_SLP_LAST", "prefix": "EXPHIL_SLP_",
                  "doc": "Which simulation of a frame a replay gives: the last complete one, the first, or all of them."},
     "Dump": {"first": "EXPHIL_SLP_DUMP_STATE", "prefix": "EXPHIL_SLP_DUMP_",
@@ -354,6 +357,12 @@ PYTHON = {
     "exphil_match_result": ("MatchResult",
         "What came of a match, for the first policy: score is (won + drawn / 2) / games, low and high are 95 % of the scores that\n"
         "    other starts would have given. points, points_against and frames are those of all games."),
+    "exphil_live_info": ("LiveInfo",
+        "What was played and learnt behind a game so far.\n"
+        "\n"
+        "    failed is the status that ended learning, unsaved what the thread's last save came to, 0 where all is well; message\n"
+        "    is the text of failed, else of unsaved.\n"
+        "    "),
     "exphil_record": ("Record",
         "Episodes that ended against an opponent, of whoever learns: won and lost by the sum of an episode's rewards."),
 }

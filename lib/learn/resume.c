@@ -274,7 +274,7 @@ static exphil_status resume(saved *s, const char *path, exphil_error *error)
     XPH_TRY(xph_rollout_check_empty(s->r, error));
     XPH_TRY(xph_learner_shape(s->l, s->r, error));
     XPH_TRY(make(s, error));
-    const xph_beside beside = {.data = s->block, .bytes = s->bytes, .check = check, .user = s};
+    xph_beside beside = {.data = s->block, .bytes = s->bytes, .check = check, .user = s};
     XPH_TRY(xph_trainer_resume(s->l->trainer, path, &beside, error));
     s->r->broken = true; /* until all of it is there */
     XPH_TRY(xph_learner_adopt(s->l, s->r, error));

@@ -56,7 +56,8 @@ struct exphil_session {
     const xph_melee_layout *layout; /* both NULL when the spec is none of Melee's own */
     const xph_melee_codec *codec;
     xph_busy busy;
-    bool held;                    /* by a rollout: nobody else steps, resets or restores it */
+    bool held;      /* by a rollout or a learner behind it: nobody else steps, resets or restores it */
+    bool goes_back; /* although it is held, its states may be restored */
     exphil_session_config config; /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];
     bool drawing;                  /* any head needs noise */
@@ -121,8 +122,9 @@ void xph_play_forget(exphil_session *session);
  * const: the flag and the text of the last failure are no part of a session's value. */
 exphil_status xph_play_enter(const exphil_session *session);
 void xph_play_leave(const exphil_session *session);
-/* As enter, for calls that move streams: EXPHIL_E_STATE where a rollout does. */
+/* As enter, for calls that move streams: EXPHIL_E_STATE where whoever holds it does. */
 exphil_status xph_play_enter_free(const exphil_session *session);
+exphil_status xph_play_enter_back(const exphil_session *session); /* the same, for states to be restored */
 /* Hot. What a step would compute, in fresh and fresh_values; nothing moves. The session has been entered. */
 exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids);
 /* The weights of a session that is being made, and their recordings; and an end to them. */

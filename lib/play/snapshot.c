@@ -217,7 +217,7 @@ exphil_status exphil_session_state_restore(exphil_session *session, int64_t stre
                                            size_t size_bytes)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_play_enter_free(session));
+    XPH_TRY(xph_play_enter_back(session));
     exphil_status status = check_block(session, stream, state, size_bytes);
     if (status >= 0) status = restore(session, stream, state);
     xph_play_leave(session);

@@ -18,13 +18,33 @@ exphil_status xph_play_enter(const exphil_session *session)
     return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
 }
 
-exphil_status xph_play_enter_free(const exphil_session *session)
+static exphil_status enter_unless(const exphil_session *session, bool (*refused)(const exphil_session *))
 {
     XPH_TRY(xph_play_enter(session));
-    if (!session->held) return EXPHIL_OK;
-    xph_play_remember(session, EXPHIL_E_STATE, "the session is a rollout's");
+    if (!refused(session)) return EXPHIL_OK;
+    xph_play_remember(session, EXPHIL_E_STATE, "the session is moved by what was made with it");
     xph_play_leave(session);
     return EXPHIL_E_STATE;
+}
+
+static bool is_held(const exphil_session *session)
+{
+    return session->held;
+}
+
+static bool stays(const exphil_session *session)
+{
+    return session->held && !session->goes_back;
+}
+
+exphil_status xph_play_enter_free(const exphil_session *session)
+{
+    return enter_unless(session, is_held);
+}
+
+exphil_status xph_play_enter_back(const exphil_session *session)
+{
+    return enter_unless(session, stays);
 }
 
 void xph_play_leave(const exphil_session *session)

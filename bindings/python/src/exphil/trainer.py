@@ -430,3 +430,14 @@ class Trainer(Handle):
     def sizes(self) -> Tuple[int, int, int, int]:
         """F, K, A and past actions of a batch for step_batch."""
         return self._sizes[:4]
+
+
+class TrainerSettings(Trainer):
+    """A trainer's settings, read and checked as Trainer reads them, of which nothing is made."""
+
+    __slots__ = ("optimizer_config", "sampling", "config")
+
+    def _open(
+        self, model: Model, dataset: Optional[Dataset], optimizer: Config, sampling: Config, config: Config
+    ) -> None:
+        self.optimizer_config, self.sampling, self.config = optimizer, sampling, config
