@@ -226,7 +226,8 @@ static exphil_status take_sampling(exphil_live *live, const exphil_sampling *giv
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "live config: sampling has conditions or several delays");
     if (s->seed)
-        return xph_fail(error, EXPHIL_E_INVALID, "live config: sampling.seed is %llu: seed is the live config's",
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "live config: sampling.seed is %llu: seed is the live config's",
                         (unsigned long long)s->seed);
     if (s->batch == 0) s->batch = 16;
     if (s->time == 0) s->time = 60;
