@@ -26,6 +26,7 @@ int eval_command(int argc, char **argv);
 int play_command(int argc, char **argv);
 int learn_command(int argc, char **argv);
 int match_command(int argc, char **argv);
+int review_command(int argc, char **argv);
 int corpus_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 int quantize_command(int argc, char **argv);
