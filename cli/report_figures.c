@@ -23,7 +23,7 @@ bool report_curves(FILE *f, const char *log)
                   {"exact_accuracy", "Right on all parts"},
                   {"exact_change_accuracy", "Right where the input changes"},
                   {"alone_accuracy", "Right alone"},
-                  {"unexplained", "Variance of what came that the value leaves unexplained"},
+                  {"unexplained", "Variance that the value leaves unexplained"},
                   {"value_loss", "Squared error of the value"},
                   {"effective_share", "Effective, as if of equal weight"},
                   {"clipped_share", "At the cap"},

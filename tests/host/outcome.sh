@@ -117,7 +117,7 @@ END
 expect 0 "value unexplained" info held.st
 expect 0 '"unexplained"' info --json held.st
 expect 0 "held.html" report --html held.html held.log
-for text in "Unexplained is the part of the variance" "Variance of what came that the value leaves unexplained" \
+for text in "Unexplained is the part of the variance" "Variance that the value leaves unexplained" \
   "Squared error of the value" "value, unexplained"; do
   grep -qF "$text" held.html || complain "the page lacks: $text"
 done
