@@ -39,17 +39,17 @@ static bool refuse(const char *option, const char *why)
     return false;
 }
 
+static const char *const kinds[] = {"none", "detached", "shared"}; /* by EXPHIL_VALUE_... */
+
 static bool read_words(outcome_options *o)
 {
-    static const char *const kinds[] = {"none", "detached", "shared"};
-    static const int32_t values[] = {EXPHIL_VALUE_NONE, EXPHIL_VALUE_DETACHED, EXPHIL_VALUE_SHARED};
     int i = 0;
     while (o->value && i < 3 && strcmp(o->value, kinds[i]) != 0) i++;
     if (i == 3) {
         fprintf(stderr, "exphil: --value wants none, detached or shared, not %s\n", o->value);
         return false;
     }
-    o->kind = values[i];
+    o->kind = o->value ? i : EXPHIL_VALUE_NONE;
     if (!o->rewards || strcmp(o->rewards, "melee") == 0 || strcmp(o->rewards, "none") == 0) return true;
     fprintf(stderr, "exphil: --rewards wants melee or none, not %s\n", o->rewards);
     return false;
@@ -92,9 +92,8 @@ bool outcome_check(const option_command *command, train_options *t)
 {
     outcome_options *o = &t->outcome;
     const char *asks = first_given(command, of_rewards);
-    bool none = o->rewards && strcmp(o->rewards, "none") == 0, head = o->kind != EXPHIL_VALUE_NONE;
     if (!read_words(o)) return false;
-    head = o->kind != EXPHIL_VALUE_NONE;
+    const bool none = o->rewards && strcmp(o->rewards, "none") == 0, head = o->kind != EXPHIL_VALUE_NONE;
     if (!asks && o->rewards && !none) asks = "rewards";
     if (asks && none) return refuse(asks, "and --rewards none: there is nothing to learn from");
     if (asks && !head && (!t->init || o->value))
@@ -132,7 +131,11 @@ bool outcome_head(train_state *r)
         return false;
     }
     if (!o->outcome.kind || o->outcome.kind == info.value) return true;
-    if (o->resume) return true; /* the checkpoint says what differs */
+    if (o->resume) { /* weights to start from are those of the run */
+        fprintf(stderr, "exphil: --value: the checkpoint was made with %s, this run has %s\n",
+                kinds[info.value], kinds[o->outcome.kind]);
+        return false;
+    }
     if (exphil_model_with_value(r->model, o->outcome.kind, (uint64_t)o->seed, &with, &error) < 0)
         return complain(o->init, &error) == 0;
     if (!o->quiet && !o->json)

@@ -157,6 +157,10 @@ losses = [line["value_loss"] for line in map(json.loads, open("valued.log")) if 
 assert sum(losses[-10:]) < 0.5 * sum(losses[:10]), losses
 END
 
+again="--quiet --port 1 --time 30 --batch 4 --alone 0 --init plain.st --value-only --half-life 2 --rate 0.01 --updates 40 --out valued.st"
+expect 1 "--value: the checkpoint was made with detached, this run has shared" train $again --value shared --resume a.slp b.slp
+expect 0 "40 updates" train $again --value detached --resume a.slp b.slp
+
 # a game that was cut off is not known towards its end; one that is nothing else teaches nothing
 expect 0 "6 updates" train --port 1 --no-previous-action --blocks gru --hidden 8 --alone 0 --value detached --half-life 1 --updates 6 \
   --out cut.st cut.slp
