@@ -321,6 +321,9 @@ static const field report_info_fields[] = {
     FIELD(exphil_report, alone_nll, T_F64, 1, NULL, NULL),
     FIELD(exphil_report, alone_accuracy, T_F64, 1, NULL, NULL),
     FIELD(exphil_report, alone_change_accuracy, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, value_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_report, value_loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, unexplained, T_F64, 1, NULL, NULL),
 };
 RECORD(report_info, "report", exphil_report, NULL);
 

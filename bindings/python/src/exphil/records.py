@@ -256,6 +256,9 @@ class Report:
     alone_nll: float
     alone_accuracy: float
     alone_change_accuracy: float
+    value_frames: int
+    value_loss: float
+    unexplained: float
 
 
 @dataclass(frozen=True)

@@ -334,9 +334,9 @@ class Trainer(Handle):
         and after the last. All scores are given back, and each to the callback as it comes; where that returns True,
         training ends.
 
-        best names a file for the weights of the best score: the lowest nll, loss or alone_nll of the report (by), or the
-        highest exact_accuracy, exact_change_accuracy, alone_accuracy or alone_change_accuracy. Of equal ones the first is
-        kept. With patience training ends after so many scores without a gain of more than the share least_gain.
+        best names a file for the weights of the best score: the lowest nll, loss, alone_nll or unexplained of the report (by),
+        or the highest exact_accuracy, exact_change_accuracy, alone_accuracy or alone_change_accuracy. Of equal ones the first
+        is kept. With patience training ends after so many scores without a gain of more than the share least_gain.
 
         Scoring changes no weight. It takes as long as evaluate does, whose settings these are: hold out little, or score
         seldom. Updates are counted from this call on.

@@ -1482,6 +1482,9 @@ pub struct exphil_report {
     pub alone_nll: f64,
     pub alone_accuracy: f64,
     pub alone_change_accuracy: f64,
+    pub value_frames: i64,
+    pub value_loss: f64,
+    pub unexplained: f64,
 }
 extern "C" {
     pub fn exphil_evaluate(
