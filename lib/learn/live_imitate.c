@@ -225,6 +225,10 @@ static exphil_status take_sampling(exphil_live *live, const exphil_sampling *giv
     if (s->condition_count || s->delay_count)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "live config: sampling has conditions or several delays");
+    if (s->seed)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "live config: sampling.seed is %llu: seed is the live config's",
+                        (unsigned long long)s->seed);
     if (s->batch == 0) s->batch = 16;
     if (s->time == 0) s->time = 60;
     if (s->batch < 0 || s->batch > 4096 || s->time < 0 || s->time > 65536)

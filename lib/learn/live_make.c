@@ -150,6 +150,8 @@ static exphil_status make_ring(exphil_live *live, exphil_error *error)
 static void free_live(exphil_live *live)
 {
     exphil_context *context = live->context;
+    if (xph_context_check(context, NULL) < 0)
+        return; /* after fork(): the thread is not here to be waited for */
     xph_live_stop(live);
     exphil_model *fresh = atomic_load(&live->fresh), *spent = atomic_load(&live->spent);
     if (fresh) xph_model_release(fresh);

@@ -100,6 +100,8 @@ static void configurations_that_cannot_be(void **state)
     b.sampling.delay_frames = 0;
     WITH(b.sampling.time = 70000, EXPHIL_E_INVALID, "70000");
     b.sampling.time = 10;
+    WITH(b.sampling.seed = 5, EXPHIL_E_INVALID, "sampling.seed is 5");
+    b.sampling.seed = 0;
     WITH((context.device = "abacus", b.config.context = &context), EXPHIL_E_INVALID, "abacus");
     WITH((optimizer.rate = -1.0, b.config.optimizer = &optimizer), EXPHIL_E_INVALID, "rate");
     WITH(b.config.struct_size = 7, EXPHIL_E_INVALID, "struct_size");

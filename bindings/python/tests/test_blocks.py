@@ -41,7 +41,7 @@ def test_two_processes_learn_what_one_does():
 
 
 def test_streams_of_several_players():
-    # 64 frames: a ball falls for 20, and until somebody has a point there is nothing to learn.
+    # Long enough for rewards, without which an update leaves the weights as they are: a ball falls for 20 frames.
     parts, players = Parts(catch(), time=64), [Parts(catch(4), seed=seed, time=64) for seed in (1, 2)]
     blocks = []
     for one in players:
@@ -57,7 +57,8 @@ def test_streams_of_several_players():
     with pytest.raises(exphil.StateError, match="stream 4 of this chunk is there already"):
         parts.rollout.block_take(blocks[0], 4)
     assert parts.rollout.block_take(memoryview(blocks[0])) is True
-    assert parts.learner.update(parts.rollout).recomputed == 0
+    metrics = parts.learner.update(parts.rollout)
+    assert metrics.recomputed == 0 and metrics.reward > 0
     with pytest.raises(exphil.MismatchError, match="played by weights"):
         parts.rollout.block_take(blocks[0])
     assert parts.rollout.block_take(blocks[0], weights=exphil.BlockWeights.ANY) is False
@@ -107,7 +108,8 @@ def test_what_is_wrong_is_refused():
     with pytest.raises(TypeError):
         parts.rollout.adopt("model")
     assert parts.rollout.block_take(block) is True
-    assert parts.learner.update(parts.rollout).recomputed == 0
+    metrics = parts.learner.update(parts.rollout)
+    assert metrics.recomputed == 0 and metrics.reward > 0
     assert parts.hash != before
     parts.rollout.close()
     for call in (parts.rollout.block_save, parts.rollout.adopt, lambda: parts.rollout.block_take(block)):

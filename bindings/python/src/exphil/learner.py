@@ -51,9 +51,6 @@ class Learner(Handle):
         seed: int = 0,
         normalise: int = 0,
     ) -> None:
-        expect(trainer, Trainer, "trainer")
-        if teacher is not None:
-            expect(teacher, Model, "teacher")
         config = Config("exphil_learner_config").set(
             surrogate=surrogate,
             clip=clip,
@@ -74,6 +71,12 @@ class Learner(Handle):
             normalise=normalise,
             **{"lambda": lambda_},
         )
+        self._open(trainer, teacher, config)
+
+    def _open(self, trainer: Trainer, teacher: Optional[Model], config: Config) -> None:
+        expect(trainer, Trainer, "trainer")
+        if teacher is not None:
+            expect(teacher, Model, "teacher")
         self._core = trainer._core
         taught = ffi.NULL if teacher is None else teacher._handle
         self._handle = self._core.create(lib.exphil_learner_create, trainer._handle, taught, config)
