@@ -317,7 +317,7 @@ exphil_status exphil_world_opponent(const exphil_world *world, int64_t index, co
 {
     XPH_OWN_FPU;
     if (!world || world->step != step)
-        return xph_fail(error, EXPHIL_E_INVALID, "the world is not one with opponents");
+        return xph_fail(error, EXPHIL_E_INVALID, "the world does not play against opponents");
     against *g = world->user;
     XPH_TRY(xph_context_check(g->context, error));
     if (index < 0 || index >= g->count)

@@ -23,7 +23,7 @@ fn each<T: Default>(settings: &[Spoil<T>], mut call: impl FnMut(T) -> Option<Err
 fn of_a_learner() {
     let context = Context::new().unwrap();
     let policy = model(&context, &Catch::spec(), 16);
-    let settings: [Spoil<LearnerConfig>; 14] = [
+    let settings: [Spoil<LearnerConfig>; 15] = [
         ("surrogate", |c| c.surrogate = f64::NAN),
         ("clip", |c| c.clip = f64::NAN),
         ("value", |c| c.value = f64::NAN),
