@@ -31,9 +31,11 @@ static void take_fresh(exphil_live *live)
     if (atomic_load_explicit(&live->spent, memory_order_acquire)) return;
     exphil_model *fresh = atomic_exchange_explicit(&live->fresh, NULL, memory_order_acq_rel);
     if (!fresh) return;
-    live->session->held = false;
-    exphil_status status = exphil_session_adopt(live->session, fresh, &before);
-    live->session->held = true;
+    exphil_status status = xph_play_enter(live->session);
+    if (status >= 0) {
+        status = xph_play_exchange(live->session, fresh, &before);
+        xph_play_leave(live->session);
+    }
     if (status < 0) {
         atomic_store_explicit(&live->spent, fresh, memory_order_release);
         return;
@@ -47,19 +49,21 @@ static void take_fresh(exphil_live *live)
 
 /* ---- a frame ------------------------------------------------------------------------------------------------- */
 
-/* A state was restored: what was played since is taken back as far as nobody has seen it. */
-static void go_back(exphil_live *live)
+static int64_t stamp_of(const unsigned char *entry)
 {
-    const int64_t frames = live->clock - live->session->clock;
-    if (frames == 0) return;
-    if (frames > 0) {
-        int64_t back = xph_ring_take_back(&live->ring, frames);
-        atomic_fetch_add_explicit(&live->taken_back, back, memory_order_relaxed);
-        if (back < frames) live->gap = true;
-    } else {
-        live->gap = true;
-    }
-    live->clock = live->session->clock;
+    xph_live_head head;
+    memcpy(&head, entry, sizeof head);
+    return head.stamp;
+}
+
+/* A state was restored: what was played after its step is taken back, as far as nobody has seen it. Whatever stays in the ring
+ * led up to that state, for a step has a greater stamp than all before it. */
+static void take_back(exphil_live *live, int64_t stamp)
+{
+    int64_t back = 0;
+    for (const unsigned char *last; (last = xph_ring_last(&live->ring)) && stamp_of(last) > stamp; back++)
+        if (!xph_ring_take_back(&live->ring)) break;
+    if (back) atomic_fetch_add_explicit(&live->taken_back, back, memory_order_relaxed);
 }
 
 /* The person's action is what acts in this frame. With a delay the policy's decisions for the frames to come stay in the queue. */
@@ -79,14 +83,17 @@ static void person_acted(exphil_live *live, const int32_t *person)
     r->taken[row] = 0;
 }
 
-static void record(exphil_live *live, const float *floats, const int32_t *ids, const int32_t *actions,
-                   bool person, bool starts)
+/* before: the stamp of the state that the step began with. An entry that finds no room leaves a gap behind. */
+static void record(exphil_live *live, int64_t before, const float *floats, const int32_t *ids,
+                   const int32_t *actions, bool person, bool starts)
 {
     const xph_model_shape *s = live->shape;
-    const xph_live_head head = {.person = person, .starts = starts || live->gap};
+    const unsigned char *last = xph_ring_last(&live->ring);
+    const xph_live_head head = {.stamp = *xph_play_stamp(live->session, 0),
+                                .person = person,
+                                .starts = starts || !last || stamp_of(last) != before};
     unsigned char *to = xph_ring_room(&live->ring);
     if (!to) {
-        live->gap = true;
         atomic_fetch_add_explicit(&live->dropped, 1, memory_order_relaxed);
         return;
     }
@@ -98,27 +105,27 @@ static void record(exphil_live *live, const float *floats, const int32_t *ids, c
     to += (size_t)s->ids * sizeof *ids;
     memcpy(to, actions, (size_t)s->heads * sizeof *actions);
     xph_ring_written(&live->ring);
-    live->gap = false;
 }
 
 static exphil_status step_imitating(exphil_live *live, const float *floats, const int32_t *ids,
                                     const int32_t *person, int32_t *actions)
 {
     exphil_session *session = live->session;
-    go_back(live);
+    XPH_TRY(xph_play_enter(session));
+    const int64_t before = *xph_play_stamp(session, 0);
     const bool starts = xph_play_at(session, 0)->seen == 0;
-    session->held = false;
-    exphil_status status = exphil_session_step_row(session, floats, ids, NULL, actions);
-    session->held = true;
-    XPH_TRY(status);
-    live->clock = session->clock;
-    if (person) {
+    exphil_status status = xph_play_step_row(session, floats, ids, NULL, actions);
+    if (status >= 0 && person) {
         person_acts(live, person);
         memcpy(actions, person, (size_t)live->shape->heads * sizeof *person);
     }
-    record(live, floats, ids, actions, person != NULL, starts);
-    xph_ring_publish(&live->ring, live->config.rollback_frames);
-    return EXPHIL_OK;
+    if (status >= 0) {
+        take_back(live, before);
+        record(live, before, floats, ids, actions, person != NULL, starts);
+        xph_ring_publish(&live->ring, live->config.rollback_frames);
+    }
+    xph_play_leave(session);
+    return status;
 }
 
 static exphil_status step_rewarded(exphil_live *live, const float *floats, const int32_t *ids,
@@ -197,19 +204,21 @@ exphil_status exphil_live_step(exphil_live *live, const exphil_melee_frame *fram
 
 /* ---- what came of it ------------------------------------------------------------------------------------------- */
 
-/* A chunk is full: it goes to the thread, and the next one begins. */
+/* A chunk is full: it goes to the thread, and the next one begins, with new weights that are there before the thread has seen
+ * this one. */
 static exphil_status hand_over(exphil_live *live)
 {
     unsigned char *to = xph_ring_room(&live->ring);
     if (to) {
         XPH_TRY(exphil_rollout_block_save(live->rollout, to, live->ring.bytes, NULL));
         xph_ring_written(&live->ring);
-        xph_ring_publish(&live->ring, 0);
     } else {
-        atomic_fetch_add_explicit(&live->dropped, live->config.time, memory_order_relaxed);
+        atomic_fetch_add_explicit(&live->dropped, live->rollout->rows, memory_order_relaxed);
     }
     xph_rollout_next(live->rollout);
-    if (!live->config.paced) take_fresh(live);
+    if (!live->config.paced || live->owed) take_fresh(live);
+    live->owed = false;
+    xph_ring_publish(&live->ring, 0);
     return EXPHIL_OK;
 }
 
@@ -225,9 +234,10 @@ static exphil_status end_episode(exphil_live *live, uint8_t end)
     exphil_session *session = live->session;
     if (end > EXPHIL_CUT_OFF) return xph_play_fail(session, EXPHIL_E_INVALID, "end is %d", end);
     if (end == EXPHIL_GOES_ON) return EXPHIL_OK;
-    session->held = false;
-    exphil_status status = exphil_session_reset(session, 0);
-    session->held = true;
+    XPH_TRY(xph_play_enter(session));
+    exphil_status status = xph_play_reset(session, 0);
+    if (status < 0) xph_play_fail(session, status, "the device failed to clear its state");
+    xph_play_leave(session);
     return status;
 }
 
@@ -287,12 +297,14 @@ static exphil_status enter_cold(exphil_live *live, const char *path, bool wants_
 /* Everything that was given is shown to the thread, which does the task; then the session has what came of it. */
 static exphil_status ask(exphil_live *live, xph_live_task task, const char *path, exphil_error *error)
 {
+    const bool between = !live->rollout || !live->rollout->decided;
     if (!live->rollout) {
-        go_back(live);
+        take_back(live, *xph_play_stamp(live->session, 0));
         xph_ring_publish(&live->ring, 0);
     }
     XPH_TRY(xph_live_ask(live, task, path, error));
-    if (!live->rollout || !live->rollout->decided) take_fresh(live);
+    if (between) take_fresh(live);
+    live->owed = !between;
     return EXPHIL_OK;
 }
 

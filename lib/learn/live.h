@@ -26,14 +26,18 @@ unsigned char *xph_ring_room(const xph_ring *ring);
 void xph_ring_written(xph_ring *ring);
 /* Shows all but the latest `kept` entries to the reader. Hot. */
 void xph_ring_publish(xph_ring *ring, int64_t kept);
-/* Takes back up to `count` entries that nobody was shown; how many it were. Hot. */
-int64_t xph_ring_take_back(xph_ring *ring, int64_t count);
+/* The latest entry, which may have been shown and done with; NULL: none was ever written. And takes it back, unless it was shown:
+ * false. Hot. */
+const unsigned char *xph_ring_last(const xph_ring *ring);
+bool xph_ring_take_back(xph_ring *ring);
 /* The oldest entry, NULL: there is none; then it is done with. */
 const unsigned char *xph_ring_front(const xph_ring *ring);
 void xph_ring_done(xph_ring *ring);
 
 /* An entry of imitation: a head, then floats [F], ids [K], the action [A] that acted. */
 typedef struct xph_live_head {
+    int64_t
+        stamp; /* of the session's step: the entry after it follows if its step began with this one's state */
     uint8_t person; /* 1: the person played */
     uint8_t starts; /* 1: it does not follow the entry before it */
     uint8_t reserved[6];
@@ -50,15 +54,29 @@ typedef struct xph_piece {
     int64_t rows, used, most, overlap;
 } xph_piece;
 
-/* All that is learnt from: the host's rows, and behind them those of pieces, with a weight each. */
+/* All pieces so far, with a weight for each row. */
 typedef struct xph_pieces {
     exphil_dataset *dataset; /* NULL: not made yet */
-    int64_t base;            /* the host's frames */
-    float *weight;           /* [frames - base] */
-    int64_t weights, capacity;
-    double sum; /* of them */
-    int64_t count, person;
+    float *weight;           /* [rows] */
+    int64_t rows, capacity;
+    int64_t count, person; /* pieces; rows in which the person played */
 } xph_pieces;
+
+/* The host's rows, which are learnt from beside pieces: some lanes of every batch are theirs, the others are pieces'. */
+typedef struct xph_live_data {
+    exphil_dataset *dataset; /* as it was; NULL: there is none */
+    exphil_prefetcher *prefetcher;
+    int64_t epoch, index; /* of the batch that comes next */
+    bool fresh;           /* what is carried in these lanes is not theirs */
+} xph_live_data;
+
+/* A batch as it is put together. */
+typedef struct xph_live_batch {
+    int64_t lanes, time, given; /* of the lanes the host's rows have the first `given` */
+    float *floats, *mask;
+    int32_t *ids, *past, *actions;
+    uint8_t *reset, *dropped;
+} xph_live_batch;
 
 /* ---- both ----------------------------------------------------------------------------------------------- */
 
@@ -78,9 +96,8 @@ struct exphil_live {
     const exphil_spec *spec;
     exphil_live_config config; /* defaults filled in; its pointers are not used after creation */
     xph_ring ring;             /* of frames, or of chunks as blocks */
-    int64_t clock;             /* of the session after the last step */
-    bool gap;                  /* the next entry does not follow the last one */
-    float *floats;             /* [F], [K], [A] of Melee */
+    bool owed;     /* a settled chunk's weights enter when the one under way ends, although it is paced */
+    float *floats; /* [F], [K], [A] of Melee */
     int32_t *ids, *action;
     unsigned char *memory;
     size_t memory_bytes;
@@ -108,11 +125,11 @@ struct exphil_live {
     exphil_optimizer *optimizer;
     exphil_trainer *trainer;
     exphil_sampling sampling;
-    exphil_dataset *given; /* the host's rows as they were; NULL: none */
     xph_piece piece;
     xph_pieces pieces;
-    float *weight, *mask; /* of the rows of a piece, and of a batch */
-    uint8_t *reset;
+    float *weight; /* of the rows of a piece */
+    xph_live_data data;
+    xph_live_batch batch;
     exphil_rollout *received;
     exphil_learner *learner;
     unsigned char *thread_memory;
@@ -124,15 +141,17 @@ struct exphil_live {
 exphil_status xph_live_imitate_make(exphil_live *live, const exphil_live_config *given, exphil_error *error);
 exphil_status xph_live_imitate(exphil_live *live, bool *done, exphil_error *error);
 exphil_status xph_live_imitate_rest(exphil_live *live, exphil_error *error);
+void xph_live_imitate_cut(
+    exphil_live *live); /* what comes next is another piece, to which nothing leads up */
 void xph_live_imitate_end(exphil_live *live);
 exphil_status xph_live_reinforce_make(exphil_live *live, const exphil_live_config *given,
                                       exphil_error *error);
 exphil_status xph_live_reinforce(exphil_live *live, bool *done, exphil_error *error);
 void xph_live_reinforce_end(exphil_live *live);
 
-/* An empty set of pieces, behind the host's rows; dataset NULL: there are none. */
-exphil_status xph_pieces_begin(exphil_context *context, const exphil_dataset *dataset,
-                               const exphil_spec *spec, xph_pieces *pieces, exphil_error *error);
+/* None yet. */
+exphil_status xph_pieces_begin(exphil_context *context, const exphil_spec *spec, xph_pieces *pieces,
+                               exphil_error *error);
 /* One more, with the weights of its rows; all of it or nothing. */
 exphil_status xph_pieces_add(xph_pieces *pieces, exphil_context *context, int64_t rows, const float *floats,
                              const int32_t *ids, const int32_t *actions, const float *weight,

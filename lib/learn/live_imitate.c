@@ -17,6 +17,20 @@ static int64_t overlap_of(const exphil_live *live)
     return s->delay + (lead > s->slots ? lead : s->slots);
 }
 
+static void cut_batch(exphil_live *live, xph_cutter *c)
+{
+    const xph_model_shape *s = live->shape;
+    xph_live_batch *b = &live->batch;
+    const int64_t rows = b->lanes * b->time;
+    b->floats = xph_cut(c, rows, s->floats, sizeof(float));
+    b->ids = xph_cut(c, rows, s->ids, sizeof(int32_t));
+    b->past = xph_cut(c, rows, s->slots * s->heads, sizeof(int32_t));
+    b->actions = xph_cut(c, rows, s->heads, sizeof(int32_t));
+    b->mask = xph_cut(c, rows, 1, sizeof(float));
+    b->reset = xph_cut(c, rows, 1, 1);
+    b->dropped = xph_cut(c, rows, 1, 1);
+}
+
 static void cut_all(exphil_live *live, xph_cutter *c)
 {
     const xph_model_shape *s = live->shape;
@@ -26,8 +40,7 @@ static void cut_all(exphil_live *live, xph_cutter *c)
     p->actions = xph_cut(c, p->most, s->heads, sizeof(int32_t));
     p->person = xph_cut(c, p->most, 1, 1);
     live->weight = xph_cut(c, p->most, 1, sizeof(float));
-    live->mask = xph_cut(c, live->sampling.batch * live->sampling.time, 1, sizeof(float));
-    live->reset = xph_cut(c, live->sampling.batch * live->sampling.time, 1, 1);
+    cut_batch(live, c);
 }
 
 static void append(exphil_live *live, const unsigned char *entry)
@@ -75,33 +88,7 @@ static double weigh(const exphil_live *live, float *weight, int64_t *person)
     return sum;
 }
 
-/* ---- updates ---------------------------------------------------------------------------------------------------- */
-
-/* What a row of a piece weighs in a batch, so that all of them together have their share. */
-static double factor_of(const exphil_live *live)
-{
-    const xph_pieces *all = &live->pieces;
-    if (all->base == 0 || all->sum == 0.0) return 1.0;
-    double factor = live->config.share / (1.0 - live->config.share) * (double)all->base / all->sum;
-    return factor < 1e-3 ? 1e-3 : factor > 1e3 ? 1e3 : factor;
-}
-
-/* The batch with the weights of pieces; false: nothing in it counts. first: what was carried is not of these lanes. */
-static bool take_batch(exphil_live *live, exphil_batch *batch, double factor, bool first)
-{
-    const int64_t rows = batch->batch * batch->time;
-    double sum = 0.0;
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t at = batch->rows[i] - live->pieces.base;
-        live->mask[i] =
-            at < 0 ? batch->mask[i] : (float)((double)(batch->mask[i] * live->pieces.weight[at]) * factor);
-        live->reset[i] = batch->reset[i] || (first && i % batch->time == 0);
-        sum += (double)live->mask[i];
-    }
-    batch->mask = live->mask;
-    batch->reset = live->reset;
-    return sum > 0.0;
-}
+/* ---- batches ---------------------------------------------------------------------------------------------------- */
 
 static exphil_status next_batch(exphil_prefetcher *prefetcher, exphil_batch *batch, exphil_error *error)
 {
@@ -109,21 +96,103 @@ static exphil_status next_batch(exphil_prefetcher *prefetcher, exphil_batch *bat
     return status == EXPHIL_END ? exphil_prefetcher_next(prefetcher, batch, error) : status;
 }
 
+static void put_rows(void *to, const void *from, int64_t at, int64_t rows, int64_t width, size_t element)
+{
+    const size_t each = (size_t)width * element;
+    if (each) memcpy((unsigned char *)to + (size_t)at * each, from, (size_t)rows * each);
+}
+
+/* Lanes [first, ...) of the batch that is put together. fresh: what is carried there is of other lanes. */
+static void put_lanes(exphil_live *live, int64_t first, const exphil_batch *batch, bool fresh)
+{
+    const xph_model_shape *s = live->shape;
+    const xph_live_batch *b = &live->batch;
+    const int64_t at = first * b->time, rows = batch->batch * b->time;
+    put_rows(b->floats, batch->floats, at, rows, s->floats, sizeof(float));
+    put_rows(b->ids, batch->ids, at, rows, s->ids, sizeof(int32_t));
+    put_rows(b->past, batch->past, at, rows, s->slots * s->heads, sizeof(int32_t));
+    put_rows(b->actions, batch->actions, at, rows, s->heads, sizeof(int32_t));
+    put_rows(b->mask, batch->mask, at, rows, 1, sizeof(float));
+    put_rows(b->reset, batch->reset, at, rows, 1, 1);
+    if (batch->dropped)
+        put_rows(b->dropped, batch->dropped, at, rows, 1, 1);
+    else
+        memset(b->dropped + at, 0, (size_t)rows);
+    for (int64_t lane = 0; fresh && lane < batch->batch; lane++) b->reset[at + lane * b->time] = 1;
+}
+
+static double sum_of(const float *mask, int64_t first, int64_t end)
+{
+    double sum = 0.0;
+    for (int64_t i = first; i < end; i++) sum += (double)mask[i];
+    return sum;
+}
+
+/* Lanes of pieces, with the weights of their rows; returns the sum of these. */
+static double put_pieces(exphil_live *live, const exphil_batch *batch, bool fresh)
+{
+    const xph_live_batch *b = &live->batch;
+    const int64_t at = b->given * b->time, rows = batch->batch * b->time;
+    put_lanes(live, b->given, batch, fresh);
+    for (int64_t i = 0; i < rows; i++)
+        if (batch->rows[i] >= 0) b->mask[at + i] *= live->pieces.weight[batch->rows[i]];
+    return sum_of(b->mask, at, at + rows);
+}
+
+/* Lanes of the host's rows; then those of pieces, whose weights sum to `own`, have their share of the loss. */
+static exphil_status put_given(exphil_live *live, double own, exphil_error *error)
+{
+    const xph_live_batch *b = &live->batch;
+    xph_live_data *data = &live->data;
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    if (!data->prefetcher) return EXPHIL_OK;
+    XPH_TRY(next_batch(data->prefetcher, &batch, error));
+    put_lanes(live, 0, &batch, data->fresh || batch.index == 0);
+    *data = (xph_live_data){data->dataset, data->prefetcher, batch.epoch, batch.index + 1, false};
+    const double sum = sum_of(b->mask, 0, b->given * b->time);
+    const double factor = sum > 0.0 ? live->config.share / (1.0 - live->config.share) * sum / own : 1.0;
+    for (int64_t i = b->given * b->time; i < b->lanes * b->time; i++)
+        b->mask[i] = (float)((double)b->mask[i] * factor);
+    return EXPHIL_OK;
+}
+
+static exphil_batch whole_batch(const exphil_live *live)
+{
+    const xph_live_batch *b = &live->batch;
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    batch.batch = b->lanes;
+    batch.time = b->time;
+    batch.epoch = live->pieces.count;
+    batch.floats = b->floats;
+    batch.ids = b->ids;
+    batch.past = b->past;
+    batch.actions = b->actions;
+    batch.mask = b->mask;
+    batch.reset = b->reset;
+    batch.dropped = b->dropped;
+    return batch;
+}
+
+/* ---- updates ---------------------------------------------------------------------------------------------------- */
+
 typedef struct updates {
     int64_t done, skipped;
     double loss; /* sum */
 } updates;
 
-/* One update, or a batch in which nothing counts: counts tells. */
-static exphil_status make_update(exphil_live *live, exphil_prefetcher *prefetcher, double factor,
-                                 bool *counts, updates *made, exphil_error *error)
+/* One update, or a batch of pieces in which nothing counts: counts tells. */
+static exphil_status make_update(exphil_live *live, exphil_prefetcher *prefetcher, bool *counts,
+                                 updates *made, exphil_error *error)
 {
     exphil_batch batch = EXPHIL_BATCH_INIT;
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     XPH_TRY(next_batch(prefetcher, &batch, error));
-    *counts = take_batch(live, &batch, factor, !*counts);
+    const double own = put_pieces(live, &batch, !*counts);
+    *counts = own > 0.0;
     if (!*counts) return EXPHIL_OK;
-    exphil_status status = exphil_trainer_step_batch(live->trainer, &batch, &metrics, error);
+    XPH_TRY(put_given(live, own, error));
+    const exphil_batch whole = whole_batch(live);
+    exphil_status status = exphil_trainer_step_batch(live->trainer, &whole, &metrics, error);
     made->skipped += status == EXPHIL_E_NUMERIC;
     if (status == EXPHIL_E_NUMERIC) return EXPHIL_OK;
     XPH_TRY(status);
@@ -136,25 +205,34 @@ static exphil_status make_update(exphil_live *live, exphil_prefetcher *prefetche
 static exphil_status make_updates(exphil_live *live, exphil_prefetcher *prefetcher, updates *made,
                                   exphil_error *error)
 {
-    const double factor = factor_of(live);
     exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
     int64_t idle = 0, tried = 0;
     bool counts = false;
     XPH_TRY(exphil_prefetcher_query(prefetcher, &info, error));
     while (tried < live->config.updates && idle <= info.batches_per_epoch) {
-        XPH_TRY(make_update(live, prefetcher, factor, &counts, made, error));
+        XPH_TRY(make_update(live, prefetcher, &counts, made, error));
         tried += counts;
         idle = counts ? 0 : idle + 1;
     }
     return EXPHIL_OK;
 }
 
+/* Of lanes of pieces, in the order of their count. */
+static exphil_sampling sampling_of_pieces(const exphil_live *live)
+{
+    exphil_sampling sampling = live->sampling;
+    sampling.batch = live->batch.lanes - live->batch.given;
+    sampling.seed = xph_mix(live->config.seed + (uint64_t)live->pieces.count);
+    sampling.balance_character = sampling.balance_action = sampling.balance_change = 0.0;
+    sampling.memory_bytes = 0;
+    return sampling;
+}
+
 static exphil_status learn_all(exphil_live *live, exphil_error *error)
 {
     exphil_prefetcher *prefetcher = NULL;
-    exphil_sampling sampling = live->sampling;
+    const exphil_sampling sampling = sampling_of_pieces(live);
     updates made = {0};
-    sampling.seed = xph_mix(live->config.seed + (uint64_t)live->pieces.count);
     XPH_TRY(exphil_prefetcher_create(live->pieces.dataset, &sampling, &prefetcher, error));
     exphil_status status = make_updates(live, prefetcher, &made, error);
     exphil_prefetcher_destroy(prefetcher);
@@ -182,16 +260,22 @@ static exphil_status end_piece(exphil_live *live, exphil_error *error)
     return learn_all(live, error);
 }
 
-static void begin_piece(exphil_live *live)
+static exphil_status end_and_keep(exphil_live *live, exphil_error *error)
+{
+    xph_piece *p = &live->piece;
+    exphil_status status = end_piece(live, error);
+    keep_last(live, p->rows < p->overlap ? p->rows : p->overlap);
+    return status;
+}
+
+void xph_live_imitate_cut(exphil_live *live)
 {
     live->piece.rows = live->piece.used = 0;
 }
 
 exphil_status xph_live_imitate_rest(exphil_live *live, exphil_error *error)
 {
-    exphil_status status = live->piece.rows > live->piece.used ? end_piece(live, error) : EXPHIL_OK;
-    begin_piece(live);
-    return status;
+    return live->piece.rows > live->piece.used ? end_and_keep(live, error) : EXPHIL_OK;
 }
 
 exphil_status xph_live_imitate(exphil_live *live, bool *done, exphil_error *error)
@@ -201,13 +285,14 @@ exphil_status xph_live_imitate(exphil_live *live, bool *done, exphil_error *erro
         xph_live_head head;
         memcpy(&head, entry, sizeof head);
         *done = true;
-        if (head.starts && p->rows) return xph_live_imitate_rest(live, error);
+        if (head.starts && p->rows) {
+            exphil_status status = xph_live_imitate_rest(live, error);
+            xph_live_imitate_cut(live);
+            return status;
+        }
         append(live, entry);
         xph_ring_done(&live->ring);
-        if (p->rows - p->used < live->config.piece_frames) continue;
-        exphil_status status = end_piece(live, error);
-        keep_last(live, p->rows < p->overlap ? p->rows : p->overlap);
-        return status;
+        if (p->rows - p->used >= live->config.piece_frames) return end_and_keep(live, error);
     }
     *done = false;
     return EXPHIL_OK;
@@ -215,53 +300,95 @@ exphil_status xph_live_imitate(exphil_live *live, bool *done, exphil_error *erro
 
 /* ---- making and freeing ------------------------------------------------------------------------------------------ */
 
-static exphil_status take_sampling(exphil_live *live, const exphil_sampling *given, exphil_error *error)
+static exphil_status differs(const char *field, int64_t given, int64_t own, exphil_error *error)
+{
+    if (given == own) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH, "live config: sampling.%s is %lld, the model's is %lld", field,
+                    (long long)given, (long long)own);
+}
+
+/* What follows from the model may be left at 0. */
+static exphil_status take_own(exphil_live *live, exphil_sampling *s, exphil_error *error)
+{
+    exphil_sampling own = EXPHIL_SAMPLING_INIT;
+    XPH_TRY(exphil_model_sampling(live->start, &own, error));
+    if (s->delay_frames == 0) s->delay_frames = own.delay_frames;
+    if (s->action_slots == 0) s->action_slots = own.action_slots;
+    if (s->neutral_start == 0) s->neutral_start = own.neutral_start;
+    if (s->mode == 0) s->mode = own.mode;
+    if (s->time == 0) s->time = own.time ? own.time : 60;
+    if (s->batch == 0) s->batch = 16;
+    XPH_TRY(differs("mode", s->mode, own.mode, error));
+    XPH_TRY(differs("delay_frames", s->delay_frames, own.delay_frames, error));
+    XPH_TRY(differs("action_slots", s->action_slots, own.action_slots, error));
+    XPH_TRY(differs("neutral_start", s->neutral_start, own.neutral_start, error));
+    return own.time ? differs("time", s->time, own.time, error) : EXPHIL_OK;
+}
+
+static exphil_status take_sampling(exphil_live *live, const exphil_sampling *given, bool data,
+                                   exphil_error *error)
 {
     exphil_sampling *s = &live->sampling;
     *s = (exphil_sampling)EXPHIL_SAMPLING_INIT;
-    XPH_TRY(given ? XPH_TAKE(exphil_sampling, s, given, error)
-                  : exphil_model_sampling(live->start, s, error));
-    static const xph_told none;
-    if (s->condition_count || s->delay_count)
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                        "live config: sampling has conditions or several delays");
-    if (s->seed)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "live config: sampling.seed is %llu: seed is the live config's",
-                        (unsigned long long)s->seed);
-    if (s->batch == 0) s->batch = 16;
-    if (s->time == 0) s->time = 60;
-    if (s->batch < 0 || s->batch > 4096 || s->time < 0 || s->time > 65536)
-        return xph_fail(error, EXPHIL_E_INVALID, "live config: sampling of %lld x %lld is out of range",
+    XPH_TRY(XPH_TAKE(exphil_sampling, s, given, error));
+    XPH_TRY(take_own(live, s, error));
+    const char *no = s->condition_count || s->delay_count ? "conditions or several delays"
+                     : s->seed                            ? "a seed: the live config has one"
+                     : s->in_order                        ? "in_order"
+                                                          : NULL;
+    if (no) return xph_fail(error, EXPHIL_E_INVALID, "live config: sampling has %s", no);
+    if (s->batch < 1 + data || s->batch > 4096 || s->time < 1 || s->time > 65536)
+        return xph_fail(error, EXPHIL_E_INVALID, "live config: sampling of %lld lanes of %lld frames",
                         (long long)s->batch, (long long)s->time);
-    return xph_trainer_check_sampling(live->start, s, &none, error);
+    double lanes = (double)s->batch * (1.0 - live->config.share) + 0.5;
+    int64_t own = !data                            ? 0
+                  : lanes < 1.0                    ? 1
+                  : lanes > (double)(s->batch - 1) ? s->batch - 1
+                                                   : (int64_t)lanes;
+    live->batch = (xph_live_batch){.lanes = s->batch, .time = s->time, .given = own};
+    return EXPHIL_OK;
 }
 
-static exphil_status check_dataset(const exphil_live *live, const exphil_dataset *dataset,
-                                   exphil_error *error)
+static exphil_status open_data(exphil_live *live, const exphil_dataset *dataset, exphil_error *error)
 {
-    if (!dataset || xph_dataset_spec_hash(dataset) == live->shape->spec_hash) return EXPHIL_OK;
-    const exphil_spec *other = xph_dataset_spec_of(dataset);
-    return xph_fail(error, EXPHIL_E_MISMATCH,
-                    "live config: dataset has rows of %s/%s, the model is for %s/%s", other->layout,
-                    other->codec, live->spec->layout, live->spec->codec);
+    exphil_sampling sampling = live->sampling;
+    if (!dataset) return EXPHIL_OK;
+    if (xph_dataset_spec_hash(dataset) != live->shape->spec_hash) {
+        const exphil_spec *other = xph_dataset_spec_of(dataset);
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "live config: dataset has rows of %s/%s, the model is for %s/%s", other->layout,
+                        other->codec, live->spec->layout, live->spec->codec);
+    }
+    sampling.batch = live->batch.given;
+    sampling.seed = xph_mix(~live->config.seed);
+    live->data.fresh = true;
+    XPH_TRY(xph_dataset_snapshot(dataset, &live->data.dataset, error));
+    return exphil_prefetcher_create(live->data.dataset, &sampling, &live->data.prefetcher, error);
 }
 
-/* With data a prefetcher can be made at once, which looks at all of sampling. */
+/* A prefetcher of a few rows of nothing looks at all that sampling says, before there is a piece. */
 static exphil_status try_sampling(exphil_live *live, exphil_error *error)
 {
+    const exphil_sampling sampling = sampling_of_pieces(live);
+    xph_piece *p = &live->piece;
+    xph_pieces none = {.dataset = NULL};
     exphil_prefetcher *prefetcher = NULL;
-    if (live->pieces.base == 0) return EXPHIL_OK;
-    XPH_TRY(exphil_prefetcher_create(live->pieces.dataset, &live->sampling, &prefetcher, error));
+    const int64_t heads = live->shape->heads, window = live->shape->window ? live->shape->window : 1;
+    const int64_t rows = live->shape->delay + window;
+    for (int64_t i = 0; i < rows * heads; i++) p->actions[i] = live->spec->heads[i % heads].neutral;
+    XPH_TRY(xph_pieces_begin(live->learning, live->spec, &none, error));
+    exphil_status status =
+        xph_pieces_add(&none, live->learning, rows, p->floats, p->ids, p->actions, live->weight, error);
+    if (status >= 0) status = exphil_prefetcher_create(none.dataset, &sampling, &prefetcher, error);
     exphil_prefetcher_destroy(prefetcher);
-    return EXPHIL_OK;
+    xph_pieces_free(&none, live->learning);
+    return status;
 }
 
 exphil_status xph_live_imitate_make(exphil_live *live, const exphil_live_config *given, exphil_error *error)
 {
     xph_cutter c = {NULL, 0};
-    XPH_TRY(check_dataset(live, given->dataset, error));
-    XPH_TRY(take_sampling(live, given->sampling, error));
+    XPH_TRY(take_sampling(live, given->sampling, given->dataset != NULL, error));
     live->piece.overlap = overlap_of(live);
     live->piece.most = live->piece.overlap + live->config.piece_frames;
     cut_all(live, &c);
@@ -270,15 +397,16 @@ exphil_status xph_live_imitate_make(exphil_live *live, const exphil_live_config 
     if (!live->thread_memory) return xph_no_memory(c.at, error);
     c = (xph_cutter){live->thread_memory, 0};
     cut_all(live, &c);
-    if (given->dataset) XPH_TRY(xph_dataset_snapshot(given->dataset, &live->given, error));
-    XPH_TRY(xph_pieces_begin(live->learning, live->given, live->spec, &live->pieces, error));
-    return try_sampling(live, error);
+    XPH_TRY(xph_pieces_begin(live->learning, live->spec, &live->pieces, error));
+    XPH_TRY(try_sampling(live, error));
+    return open_data(live, given->dataset, error);
 }
 
 void xph_live_imitate_end(exphil_live *live)
 {
     if (!live->learning) return;
     xph_pieces_free(&live->pieces, live->learning);
-    if (live->given) xph_dataset_release(live->given);
+    exphil_prefetcher_destroy(live->data.prefetcher);
+    if (live->data.dataset) xph_dataset_release(live->data.dataset);
     xph_free(live->learning, live->thread_memory, live->thread_bytes);
 }

@@ -112,11 +112,13 @@ static exphil_status make_session(exphil_live *live, const exphil_model *model,
         XPH_TRY(exphil_session_create(model, &session, &live->session, error));
         live->session->held = true;
         live->session->goes_back = live->config.rollback_frames > 0;
+        live->session->guided = true;
         return EXPHIL_OK;
     }
     rollout.time = live->config.time;
     XPH_TRY(exphil_rollout_create(model, &session, &rollout, &live->rollout, error));
     live->session = exphil_rollout_session(live->rollout);
+    live->session->guided = true;
     return EXPHIL_OK;
 }
 
@@ -211,7 +213,6 @@ exphil_status exphil_live_create(const exphil_model *model, const exphil_live_co
     made->shape = xph_model_shape_of(model);
     made->spec = xph_model_spec(model);
     made->config = known;
-    made->gap = true;
     made->failure = (exphil_error)EXPHIL_ERROR_INIT;
     exphil_status status = build(made, model, &given, error);
     if (status < 0) {

@@ -1,19 +1,16 @@
-/* What imitation behind a live game learns from: the host's rows, and behind them those of pieces, each with a weight. Nothing is
- * ever taken out (aggregation: Ross et al. 2011). */
+/* The pieces that imitation behind a live game learns from, each row with a weight. Nothing is ever taken out (aggregation: Ross et
+ * al. 2011). */
 #include "learn/live.h"
 
 #include "data/data.h"
 
-exphil_status xph_pieces_begin(exphil_context *context, const exphil_dataset *dataset,
-                               const exphil_spec *spec, xph_pieces *pieces, exphil_error *error)
+exphil_status xph_pieces_begin(exphil_context *context, const exphil_spec *spec, xph_pieces *pieces,
+                               exphil_error *error)
 {
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     config.spec = spec;
     *pieces = (xph_pieces){.dataset = NULL};
-    XPH_TRY(dataset ? xph_dataset_snapshot(dataset, &pieces->dataset, error)
-                    : exphil_dataset_create(context, &config, &pieces->dataset, error));
-    pieces->base = xph_dataset_frames(pieces->dataset);
-    return EXPHIL_OK;
+    return exphil_dataset_create(context, &config, &pieces->dataset, error);
 }
 
 void xph_pieces_free(xph_pieces *pieces, exphil_context *context)
@@ -25,14 +22,14 @@ void xph_pieces_free(xph_pieces *pieces, exphil_context *context)
 
 static exphil_status make_room(xph_pieces *pieces, exphil_context *context, int64_t rows, exphil_error *error)
 {
-    const int64_t need = pieces->weights + rows;
+    const int64_t need = pieces->rows + rows;
     int64_t capacity = pieces->capacity ? pieces->capacity : 4096;
     if (need <= pieces->capacity) return EXPHIL_OK;
     while (capacity < need) capacity *= 2;
     const size_t bytes = (size_t)capacity * sizeof(float), old = (size_t)pieces->capacity * sizeof(float);
     float *longer = xph_alloc(context, bytes);
     if (!longer) return xph_no_memory(bytes, error);
-    if (pieces->weights) memcpy(longer, pieces->weight, (size_t)pieces->weights * sizeof *longer);
+    if (pieces->rows) memcpy(longer, pieces->weight, (size_t)pieces->rows * sizeof *longer);
     xph_free(context, pieces->weight, old);
     pieces->weight = longer;
     pieces->capacity = capacity;
@@ -46,11 +43,8 @@ exphil_status xph_pieces_add(xph_pieces *pieces, exphil_context *context, int64_
     XPH_TRY(make_room(pieces, context, rows, error));
     XPH_TRY(exphil_dataset_add_rows(pieces->dataset, (uint64_t)pieces->count + 1, rows, floats, ids, actions,
                                     error));
-    for (int64_t i = 0; i < rows; i++) {
-        pieces->weight[pieces->weights + i] = weight[i];
-        pieces->sum += (double)weight[i];
-    }
-    pieces->weights += rows;
+    memcpy(pieces->weight + pieces->rows, weight, (size_t)rows * sizeof *weight);
+    pieces->rows += rows;
     pieces->count++;
     return EXPHIL_OK;
 }

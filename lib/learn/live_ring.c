@@ -24,12 +24,16 @@ void xph_ring_publish(xph_ring *ring, int64_t kept)
         atomic_store_explicit(&ring->published, ring->written - kept, memory_order_release);
 }
 
-int64_t xph_ring_take_back(xph_ring *ring, int64_t count)
+const unsigned char *xph_ring_last(const xph_ring *ring)
 {
-    int64_t most = ring->written - atomic_load_explicit(&ring->published, memory_order_relaxed);
-    if (count > most) count = most;
-    ring->written -= count;
-    return count;
+    return ring->written ? entry_at(ring, ring->written - 1) : NULL;
+}
+
+bool xph_ring_take_back(xph_ring *ring)
+{
+    if (ring->written == atomic_load_explicit(&ring->published, memory_order_relaxed)) return false;
+    ring->written--;
+    return true;
 }
 
 const unsigned char *xph_ring_front(const xph_ring *ring)

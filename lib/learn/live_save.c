@@ -1,6 +1,6 @@
-/* What was learnt behind a live game, in the trainer's checkpoint. Imitation keeps the person's frames there, as one block: head,
- * settings that must be equal, lengths of the pieces, weights, floats, ids, actions of all their rows. Reinforcement keeps what
- * a learner keeps (resume.c). */
+/* What was learnt behind a live game, in the trainer's checkpoint. Imitation keeps its pieces there, as one block: a head with
+ * settings that must be equal, lengths of the pieces, weights, floats, ids, actions of all their rows. Reinforcement keeps what a
+ * learner keeps (resume.c). */
 #include "learn/live.h"
 
 #include "data/data.h"
@@ -9,10 +9,12 @@
 
 typedef struct head {
     uint64_t magic, bytes;
-    uint64_t dataset; /* content hash of the host's rows */
+    /* settings that must be equal: */
     double share, approved;
-    int64_t piece_frames, updates, seed; /* of the configuration */
-    int64_t batch, time;                 /* of batches */
+    int64_t piece_frames, updates, batch, time;
+    uint64_t seed, sampling; /* the latter: hash of all else in it */
+    uint64_t dataset;        /* content hash of the host's rows; another one begins in its own order */
+    int64_t epoch, index;    /* of its next batch */
     int64_t pieces, rows, person, made, skipped;
     double loss;
 } head;
@@ -25,20 +27,34 @@ typedef struct saved {
     xph_pieces read; /* what the block holds, until it is known to be whole */
 } saved;
 
+/* Of what changes batches and has no name of its own in the head. */
+static uint64_t sampling_hash(const exphil_live *live)
+{
+    exphil_sampling s = live->sampling;
+    s.memory_bytes = 0;
+    s.buffers = s.workers = 0;
+    s.batch = s.time = 0;
+    return xph_hash(&s, sizeof s);
+}
+
 static head head_of(const exphil_live *live)
 {
     const exphil_live_config *c = &live->config;
+    const xph_live_data *data = &live->data;
     return (head){.magic = MAGIC,
-                  .dataset = live->given ? xph_dataset_content_hash(live->given) : 0,
                   .share = c->share,
                   .approved = c->approved,
                   .piece_frames = c->piece_frames,
                   .updates = c->updates,
-                  .seed = (int64_t)c->seed,
                   .batch = live->sampling.batch,
                   .time = live->sampling.time,
+                  .seed = c->seed,
+                  .sampling = sampling_hash(live),
+                  .dataset = data->dataset ? xph_dataset_content_hash(data->dataset) : 0,
+                  .epoch = data->epoch,
+                  .index = data->index,
                   .pieces = live->pieces.count,
-                  .rows = live->pieces.weights,
+                  .rows = live->pieces.rows,
                   .person = live->pieces.person,
                   .made = live->told.updates,
                   .skipped = live->told.skipped,
@@ -75,10 +91,9 @@ static bool cut(const exphil_live *live, int64_t pieces, int64_t rows, unsigned 
 static exphil_status fill_lengths(const exphil_live *live, int64_t *lengths, exphil_error *error)
 {
     const xph_pieces *all = &live->pieces;
-    const int64_t before = xph_dataset_episodes(all->dataset) - all->count;
     for (int64_t i = 0; i < all->count; i++) {
         exphil_episode_info info = EXPHIL_EPISODE_INFO_INIT;
-        XPH_TRY(exphil_dataset_episode(all->dataset, before + i, &info, error));
+        XPH_TRY(exphil_dataset_episode(all->dataset, i, &info, error));
         lengths[i] = info.frames;
     }
     return EXPHIL_OK;
@@ -90,12 +105,11 @@ static exphil_status fill(saved *s, exphil_error *error)
     const xph_pieces *all = &live->pieces;
     parts p;
     size_t bytes;
-    (void)cut(live, all->count, all->weights, s->block, &p, &bytes);
+    (void)cut(live, all->count, all->rows, s->block, &p, &bytes);
     *p.head = s->head;
     XPH_TRY(fill_lengths(live, p.lengths, error));
-    if (all->weights) memcpy(p.weight, all->weight, (size_t)all->weights * sizeof *p.weight);
-    return exphil_dataset_rows(all->dataset, all->base, all->weights, p.floats, p.ids, p.actions, NULL,
-                               error);
+    if (all->rows) memcpy(p.weight, all->weight, (size_t)all->rows * sizeof *p.weight);
+    return exphil_dataset_rows(all->dataset, 0, all->rows, p.floats, p.ids, p.actions, NULL, error);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------ */
@@ -105,7 +119,7 @@ static exphil_status write_pieces(saved *s, const char *path, exphil_error *erro
     exphil_live *live = s->live;
     parts p;
     s->head = head_of(live);
-    if (!cut(live, live->pieces.count, live->pieces.weights, NULL, &p, &s->bytes))
+    if (!cut(live, live->pieces.count, live->pieces.rows, NULL, &p, &s->bytes))
         return xph_fail(error, EXPHIL_E_MEMORY, "live: the pieces are too many");
     s->head.bytes = s->bytes;
     s->block = xph_calloc(live->learning, 1, s->bytes);
@@ -156,16 +170,19 @@ static exphil_status check_settings(const head *found, const head *own, exphil_e
                     {"approved", found->approved, own->approved},
                     {"piece_frames", (double)found->piece_frames, (double)own->piece_frames},
                     {"updates", (double)found->updates, (double)own->updates},
-                    {"seed", (double)(uint64_t)found->seed, (double)(uint64_t)own->seed},
                     {"sampling.batch", (double)found->batch, (double)own->batch},
                     {"sampling.time", (double)found->time, (double)own->time}};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         if (!(settings[i].before == settings[i].now))
             return differs(settings[i].name, settings[i].before, settings[i].now, error);
-    if (found->dataset != own->dataset)
-        return xph_fail(error, EXPHIL_E_MISMATCH,
-                        "checkpoint was made with another dataset (%016llx, not %016llx)",
-                        (unsigned long long)found->dataset, (unsigned long long)own->dataset);
+    if (found->seed != own->seed)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with seed %llu, this is %llu",
+                        (unsigned long long)found->seed, (unsigned long long)own->seed);
+    if (found->sampling != own->sampling)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with another sampling than this");
+    if (!found->dataset != !own->dataset)
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint was made with%s a dataset, this is with%s",
+                        found->dataset ? "" : "out", own->dataset ? "" : "out");
     return EXPHIL_OK;
 }
 
@@ -210,15 +227,36 @@ static exphil_status check(void *user, exphil_error *error)
     exphil_live *live = s->live;
     head found;
     memcpy(&found, s->block, sizeof found);
-    if (found.magic != MAGIC) return damaged("it is of another release, or of another way", error);
+    if (found.magic != MAGIC)
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "checkpoint: it is not of imitation behind a live game, or of "
+                        "another release");
     const head own = head_of(live);
     XPH_TRY(check_settings(&found, &own, error));
     if (found.person < 0 || found.person > found.rows || found.made < 0 || found.skipped < 0 ||
-        !xph_finite(found.loss))
+        found.epoch < 0 || found.index < 0 || !xph_finite(found.loss))
         return damaged("a counter", error);
     s->head = found;
-    XPH_TRY(xph_pieces_begin(live->learning, live->given, live->spec, &s->read, error));
+    XPH_TRY(xph_pieces_begin(live->learning, live->spec, &s->read, error));
     return read_pieces(s, &found, error);
+}
+
+/* The host's rows go on where they were; of another dataset they begin anew. */
+static void take_place(exphil_live *live, const head *found)
+{
+    xph_live_data *data = &live->data;
+    exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
+    int64_t epoch = found->epoch, index = found->index;
+    data->fresh = true;
+    data->epoch = data->index = 0;
+    if (!data->prefetcher || xph_dataset_content_hash(data->dataset) != found->dataset ||
+        exphil_prefetcher_query(data->prefetcher, &info, NULL) < 0 || index > info.batches_per_epoch)
+        return;
+    if (index == info.batches_per_epoch) epoch++, index = 0;
+    if (exphil_prefetcher_seek(data->prefetcher, epoch, index, NULL) < 0) return;
+    data->epoch = epoch;
+    data->index = index;
+    data->fresh = false;
 }
 
 static exphil_status read_imitation(exphil_live *live, const char *path, exphil_error *error)
@@ -231,6 +269,7 @@ static exphil_status read_imitation(exphil_live *live, const char *path, exphil_
         s.read.person = s.head.person;
         live->pieces = s.read;
         s.read = before;
+        take_place(live, &s.head);
         xph_mutex_lock(live->lock);
         live->told.pieces = s.head.pieces;
         live->told.learnt = s.head.person;
@@ -244,9 +283,18 @@ static exphil_status read_imitation(exphil_live *live, const char *path, exphil_
     return status;
 }
 
+static exphil_status read_reinforcement(exphil_live *live, const char *path, exphil_error *error)
+{
+    XPH_TRY(exphil_learner_resume(live->learner, live->received, NULL, path, error));
+    xph_mutex_lock(live->lock);
+    live->told.pieces = live->learner->chunks;
+    live->told.updates = live->learner->updates;
+    xph_mutex_unlock(live->lock);
+    return EXPHIL_OK;
+}
+
 exphil_status xph_live_read(exphil_live *live, const char *path, exphil_error *error)
 {
-    XPH_TRY(live->rollout ? exphil_learner_resume(live->learner, live->received, NULL, path, error)
-                          : read_imitation(live, path, error));
+    XPH_TRY(live->rollout ? read_reinforcement(live, path, error) : read_imitation(live, path, error));
     return xph_live_publish(live, error);
 }

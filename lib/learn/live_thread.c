@@ -44,6 +44,9 @@ static exphil_status make(exphil_live *live, const exphil_model *model, const ex
     XPH_TRY(xph_model_copy(live->learning, model, &live->start, error));
     XPH_TRY(exphil_optimizer_create(live->start, given->optimizer, &live->optimizer, error));
     XPH_TRY(XPH_TAKE(exphil_trainer_config, &trainer, given->trainer, error));
+    if (trainer.accumulate > 1 || trainer.communicator)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "live config: trainer has %s",
+                        trainer.communicator ? "a communicator" : "accumulate");
     if (live->rollout) trainer.as_played = 1;
     XPH_TRY(exphil_trainer_create(live->start, live->optimizer, NULL, &trainer, &live->trainer, error));
     return live->rollout ? xph_live_reinforce_make(live, given, error)
@@ -66,7 +69,7 @@ static void end(exphil_live *live)
 static bool fine(exphil_live *live, exphil_status status, const exphil_error *why)
 {
     if (status >= 0) return true;
-    if (status == EXPHIL_E_CANCELLED) return false;
+    if (status == EXPHIL_E_CANCELLED && is_ending(live)) return false;
     xph_mutex_lock(live->lock);
     live->failure = *why;
     live->failure.status = status;
@@ -120,6 +123,8 @@ static exphil_status settle(exphil_live *live, exphil_error *error)
 static exphil_status do_task(exphil_live *live, xph_live_task task, const char *path, exphil_error *error)
 {
     XPH_TRY(settle(live, error));
+    if (task == XPH_LIVE_SAVE && !live->rollout)
+        xph_live_imitate_cut(live); /* as it is where the run goes on */
     if (task == XPH_LIVE_SAVE) return xph_live_write(live, path, error);
     return task == XPH_LIVE_RESUME ? xph_live_read(live, path, error) : EXPHIL_OK;
 }

@@ -122,6 +122,7 @@ exphil_status xph_play_take_both(const exphil_session *from, exphil_session *to,
     to->now = from->now;
     to->newest = from->newest;
     to->clock = from->clock;
+    to->stamps = from->stamps;
     to->adoptions = from->adoptions;
     return EXPHIL_OK;
 }
@@ -153,7 +154,7 @@ exphil_status exphil_model_prepare(const exphil_model *model, exphil_error *erro
     return xph_model_prepare(model, error);
 }
 
-static exphil_status adopt(exphil_session *session, const exphil_model *model, exphil_model **before)
+exphil_status xph_play_exchange(exphil_session *session, const exphil_model *model, exphil_model **before)
 {
     exphil_error why = EXPHIL_ERROR_INIT;
     const void *packed;
@@ -181,7 +182,7 @@ exphil_status exphil_session_adopt(exphil_session *session, const exphil_model *
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter_free(session));
     exphil_status status =
-        model && before ? adopt(session, model, before)
+        model && before ? xph_play_exchange(session, model, before)
                         : xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", model ? "before" : "model");
     xph_play_leave(session);
     return status;

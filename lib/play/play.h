@@ -48,6 +48,7 @@ struct exphil_session {
     xph_play_weights slot[2];
     int32_t now, newest; /* slots: of the next step; of the weights that were taken last */
     int64_t clock;       /* steps that went well; goes back with a state that is restored */
+    int64_t stamps; /* given to steps so far; never goes back, so that a state is known by its last step */
     uint64_t adoptions;
     unsigned char *copies; /* device: of both slots */
     size_t copies_bytes;
@@ -58,6 +59,7 @@ struct exphil_session {
     xph_busy busy;
     bool held;      /* by a rollout or a learner behind it: nobody else steps, resets or restores it */
     bool goes_back; /* although it is held, its states may be restored */
+    bool guided;    /* a person's actions come by whoever holds it: overrides are refused */
     exphil_session_config config; /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];
     bool drawing;                  /* any head needs noise */
@@ -116,6 +118,8 @@ void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of 
 int32_t *xph_play_history(const exphil_session *session, int64_t i);      /* [history, A], newest first */
 int32_t *xph_play_told(const exphil_session *session, int64_t i);         /* [conditions] */
 int64_t *xph_play_clock(const exphil_session *session, int64_t i);        /* of an adoptable session */
+int64_t *xph_play_stamp(const exphil_session *session,
+                        int64_t i); /* likewise: of its last step; 0: none yet */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
 /* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step
@@ -139,6 +143,8 @@ exphil_status xph_play_peek(exphil_session *session, const float *floats, const 
 /* The weights of a session that is being made, and their recordings; and an end to them. */
 exphil_status xph_play_take(exphil_session *session, const exphil_model *model, exphil_error *error);
 void xph_play_drop(exphil_session *session);
+/* Hot. exphil_session_adopt, of a session that was entered. */
+exphil_status xph_play_exchange(exphil_session *session, const exphil_model *model, exphil_model **before);
 /* Of a clone: what the other session plays, and what it will. */
 exphil_status xph_play_take_both(const exphil_session *from, exphil_session *to, exphil_error *error);
 /* New weights in the place of the newest, between two steps; EXPHIL_E_MISMATCH: of another configuration. A failure of the

@@ -139,10 +139,11 @@ static exphil_status check_content(const exphil_session *session, const unsigned
         return xph_play_fail(session, EXPHIL_E_FORMAT, "state: seen is %lld, outside 0..%lld",
                              (long long)stream.seen, (long long)session->frames);
     if (session->adoptable) {
-        int64_t clock;
-        memcpy(&clock, block + session->clock_at, sizeof clock);
-        if (clock < 0 || clock > CLOCK_MOST)
-            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: its frame is %lld", (long long)clock);
+        int64_t clock[2]; /* and stamp */
+        memcpy(clock, block + session->clock_at, sizeof clock);
+        if (clock[0] < 0 || clock[0] > CLOCK_MOST || clock[1] < 0 || clock[1] > CLOCK_MOST)
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: its frame is %lld, its step %lld",
+                                 (long long)clock[0], (long long)clock[1]);
     }
     for (int64_t i = 0; i < session->history; i++) {
         int32_t action[EXPHIL_HEADS_MAX];
@@ -221,6 +222,8 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     memcpy(xph_play_at(session, stream), from, session->host_bytes);
     if (session->adoptable) {
         session->clock = *xph_play_clock(session, stream);
+        if (session->stamps < *xph_play_stamp(session, stream))
+            session->stamps = *xph_play_stamp(session, stream);
         xph_play_go_back(session, header.weights_hash);
     }
     memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes,
@@ -267,6 +270,9 @@ exphil_status exphil_session_override(exphil_session *session, int64_t stream, c
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_stream(session, stream);
+    if (status >= 0 && session->guided)
+        status = xph_play_fail(session, EXPHIL_E_STATE,
+                               "what a person does is given with each frame, and not put in afterwards");
     if (status >= 0 && !action) status = xph_play_fail(session, EXPHIL_E_INVALID, "action is NULL");
     if (status >= 0) {
         exphil_error why = EXPHIL_ERROR_INIT;

@@ -305,7 +305,10 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
     if (stream->seen < frames) stream->seen++;
     if (session->drawing && own_noise)
         stream->rng.position += (uint64_t)session->shape->logits; /* one number each */
-    if (session->adoptable) *xph_play_clock(session, b) = session->clock;
+    if (session->adoptable) {
+        *xph_play_clock(session, b) = session->clock;
+        *xph_play_stamp(session, b) = session->stamps;
+    }
     memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
     memcpy(history, session->actions + b * heads, (size_t)heads * sizeof *history);
 }
@@ -318,6 +321,7 @@ static void commit(exphil_session *session, bool own_noise)
     session->parity = !session->parity;
     session->lagging = true;
     session->clock++;
+    session->stamps++;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));
     if (session->values)

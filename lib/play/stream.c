@@ -83,7 +83,7 @@ void xph_play_lay_out(exphil_session *session)
     session->told_at = c.at;
     (void)xph_cut(&c, session->told->conditions, 1, sizeof(int32_t));
     session->clock_at = c.at;
-    (void)xph_cut(&c, session->adoptable, 1, sizeof(int64_t));
+    (void)xph_cut(&c, session->adoptable, 2, sizeof(int64_t)); /* clock, stamp */
     session->host_bytes = c.at;
 }
 
@@ -125,6 +125,11 @@ int32_t *xph_play_told(const exphil_session *session, int64_t i)
 int64_t *xph_play_clock(const exphil_session *session, int64_t i)
 {
     return xph_play_part(session, i, session->clock_at);
+}
+
+int64_t *xph_play_stamp(const exphil_session *session, int64_t i)
+{
+    return xph_play_clock(session, i) + 1;
 }
 
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)

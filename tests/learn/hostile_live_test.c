@@ -70,6 +70,7 @@ static void configurations_that_cannot_be(void **state)
     exphil_learner_config learner = EXPHIL_LEARNER_CONFIG_INIT;
     exphil_context_config context = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_optimizer_config optimizer = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_trainer_config trainer = EXPHIL_TRAINER_CONFIG_INIT;
     bench_make(&b, "gru", 0);
     const exphil_live_config fine = b.config;
 #define WITH(change, status, words)                                                                          \
@@ -100,7 +101,16 @@ static void configurations_that_cannot_be(void **state)
     b.sampling.delay_frames = 0;
     WITH(b.sampling.time = 70000, EXPHIL_E_INVALID, "70000");
     b.sampling.time = 10;
-    WITH(b.sampling.seed = 5, EXPHIL_E_INVALID, "sampling.seed is 5");
+    WITH(b.sampling.workers = -1, EXPHIL_E_INVALID, "workers"); /* before there is a piece */
+    b.sampling.workers = 0;
+    WITH(b.sampling.drop_past = 2.0, EXPHIL_E_INVALID, "drop_past");
+    b.sampling.drop_past = 0.0;
+    WITH(b.sampling.mirror = 0.5, EXPHIL_E_INVALID, "mirror");
+    b.sampling.mirror = 0.0;
+    WITH(b.sampling.in_order = 1, EXPHIL_E_INVALID, "in_order");
+    b.sampling.in_order = 0;
+    WITH((trainer.accumulate = 3, b.config.trainer = &trainer), EXPHIL_E_UNSUPPORTED, "accumulate");
+    WITH(b.sampling.seed = 5, EXPHIL_E_INVALID, "a seed: the live config has one");
     b.sampling.seed = 0;
     WITH((context.device = "abacus", b.config.context = &context), EXPHIL_E_INVALID, "abacus");
     WITH((optimizer.rate = -1.0, b.config.optimizer = &optimizer), EXPHIL_E_INVALID, "rate");
@@ -185,6 +195,7 @@ static void wrong_calls_move_nothing(void **state)
                 assert_int_equal(exphil_session_step_row(session, floats, ids, NULL, actions),
                                  EXPHIL_E_STATE);
                 assert_int_equal(exphil_session_reset(session, 0), EXPHIL_E_STATE);
+                assert_int_equal(exphil_session_override(session, 0, action), EXPHIL_E_STATE);
                 assert_ok(exphil_session_state_save(session, 0, kept, exphil_session_state_size(session)));
                 assert_int_equal(
                     exphil_session_state_restore(session, 0, kept, exphil_session_state_size(session)),
@@ -347,6 +358,8 @@ static void other_runs_are_named(void **state)
     OTHER(b.config.piece_frames = 31, "piece_frames 30, this is 31");
     OTHER(b.config.updates = 3, "updates 2, this is 3");
     OTHER(b.config.seed = 3, "seed 0, this is 3");
+    OTHER(b.sampling.drop_past = 0.25, "another sampling");
+    b.sampling.drop_past = 0.0;
     OTHER(b.sampling.batch = 3, "sampling.batch 2, this is 3");
     b.sampling.batch = 2;
     data.spec = &model_case_spec;
@@ -354,7 +367,7 @@ static void other_runs_are_named(void **state)
     float floats[13] = {0};
     int32_t ids[2] = {0}, action[3] = {0};
     assert_ok(exphil_dataset_add_rows(dataset, 1, 1, floats, ids, action, NULL));
-    OTHER(b.config.dataset = dataset, "another dataset");
+    OTHER(b.config.dataset = dataset, "without a dataset, this is with");
     exphil_dataset_destroy(dataset);
     wider.hidden = 40;
     wider.delay_frames = 0;

@@ -3,6 +3,7 @@
  * is that of a learner in one context. */
 #include "live_case.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -146,33 +147,43 @@ static void what_is_let_pass_counts_where_it_is_approved(void **state)
     bench_free(&b);
 }
 
-/* The host's data hold the share that is left to them: a person who does otherwise than they say wins by share. */
+enum { GIVEN = 20000 };
+
+/* The host's data, which are many, hold the share that is left to them: a person who does otherwise than they say wins by share.
+ * What the host says of its games by their numbers is not of pieces. */
 static void data_keep_their_share(void **state)
 {
+    static float floats[GIVEN][13];
+    static int32_t ids[GIVEN][2], actions[GIVEN][3];
     double kept[2];
     for (int i = 0; i < 2; i++) {
         bench b;
         uint64_t hash = 0;
         exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
         exphil_dataset *dataset = NULL;
-        static float floats[2000][13];
-        static int32_t ids[2000][2], actions[2000][3];
         bench_make(&b, "mlp", 0);
         live_person other = live_person_of(5, 0);
-        for (int f = 0; f < 2000; f++) {
+        for (int f = 0; f < GIVEN; f++) {
             live_person_look(&other, floats[f], ids[f], actions[f]);
             actions[f][1] = (ids[f][0] + 3) % 5; /* the person's is (ids[0] + 2) % 5 */
         }
         config.spec = &model_case_spec;
         assert_ok(exphil_dataset_create(b.context, &config, &dataset, NULL));
-        assert_ok(exphil_dataset_add_rows(dataset, 1, 2000, floats[0], ids[0], actions[0], NULL));
+        for (int g = 0; g < 20; g++) {
+            const int at = g * (GIVEN / 20);
+            assert_ok(exphil_dataset_add_rows(dataset, (uint64_t)g + 1, GIVEN / 20, floats[at], ids[at],
+                                              actions[at], NULL));
+        }
+        for (uint64_t g = 1; g <= 8; g++)
+            assert_ok(exphil_dataset_weight(dataset, g, 0, INT32_MIN, INT32_MAX, 0.0, NULL));
         b.config.dataset = dataset;
         b.config.share = i ? 0.9 : 0.1;
-        b.config.updates = 60;
+        b.config.updates = 20;
+        b.sampling.batch = 10;
         exphil_live *live = live_of(&b);
         exphil_dataset_destroy(dataset); /* what it had is kept */
         live_person person = live_person_of(1, 0);
-        const live_plan plan = {.frames = 400, .on = 1, .of = 1, .episode = 400};
+        const live_plan plan = {.frames = 4000, .on = 1, .of = 1, .episode = 400};
         live_play(live, &person, &plan, &hash);
         assert_ok(exphil_live_settle(live, NULL));
         exphil_model *learnt = NULL;
@@ -185,6 +196,53 @@ static void data_keep_their_share(void **state)
     print_message("as the person: %.2f with a share of 0.1, %.2f with 0.9\n", kept[0], kept[1]);
     assert_true(kept[0] < 0.1);
     assert_true(kept[1] > 0.8);
+}
+
+/* ---- Melee ------------------------------------------------------------------------------------------------------- */
+
+/* Frames become rows and actions controllers as in a session; a person's controller comes back as it is, and is learnt from as the
+ * codec expresses it. */
+static void frames_of_melee(void **state)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_model_config small = EXPHIL_MODEL_CONFIG_INIT;
+    exphil_live_config config = EXPHIL_LIVE_CONFIG_INIT;
+    exphil_live *live = NULL;
+    exphil_session *session = NULL;
+    small.blocks = "gru";
+    small.hidden = 16;
+    small.neutral_start = 1;
+    config.paced = 1;
+    config.updates = 2;
+    exphil_model *model = model_case_create(context, &small);
+    assert_ok(exphil_live_create(model, &config, &live, NULL));
+    assert_ok(exphil_session_create(model, NULL, &session, NULL));
+    for (int t = 0; t < 150; t++) {
+        exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
+        exphil_pad person = {EXPHIL_PAD_B, 0.3f, -0.9f, 0.01f, 0.0f, 0.25f}, pads[2];
+        int32_t action[EXPHIL_HEADS_MAX];
+        frame.frame = t;
+        frame.stage = 32;
+        frame.own_port = 1;
+        for (int p = 0; p < 2; p++) frame.player[p].present = 1, frame.player[p].known = EXPHIL_MELEE_HAS_ALL;
+        frame.player[1].x = (float)t;
+        const bool plays = t % 4 == 3;
+        assert_ok(exphil_live_step(live, &frame, plays ? &person : NULL, &pads[0]));
+        assert_ok(exphil_session_step(session, &frame, &pads[1]));
+        if (!plays) assert_memory_equal(&pads[0], &pads[1], sizeof pads[0]);
+        if (!plays) continue;
+        assert_memory_equal(&pads[0], &person, sizeof person);
+        assert_ok(exphil_melee_pad_encode("exphil81", &person, action, NULL));
+        assert_ok(exphil_session_override(session, 0, action));
+        person.main_x = (float)NAN;
+        assert_int_equal(exphil_live_step(live, &frame, &person, &pads[0]), EXPHIL_E_NUMERIC);
+    }
+    assert_ok(exphil_live_settle(live, NULL));
+    assert_int_equal(live_info(live).learnt, 37);
+    exphil_session_destroy(session);
+    exphil_live_destroy(live);
+    exphil_model_destroy(model);
+    exphil_context_destroy(context);
 }
 
 /* ---- the same bits --------------------------------------------------------------------------------------------- */
@@ -253,6 +311,39 @@ static void saved_runs_go_on(void **state)
     test_folder_remove();
     exphil_live_destroy(live);
     exphil_live_destroy(again);
+    bench_free(&b);
+}
+
+/* With other data beside it a run goes on too: it keeps what the person did. */
+static void other_data_may_stand_beside_it(void **state)
+{
+    bench b;
+    uint64_t hash = 0;
+    exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
+    exphil_dataset *dataset = NULL;
+    const char *path = (test_folder(), test_path("live.safetensors"));
+    bench_make(&b, "gru", 0);
+    config.spec = &model_case_spec;
+    assert_ok(exphil_dataset_create(b.context, &config, &dataset, NULL));
+    b.config.dataset = dataset;
+    live_person person = live_person_of(1, 0);
+    for (uint64_t game = 1; game < 4; game++) {
+        float floats[13];
+        int32_t ids[2], action[3];
+        live_person_look(&person, floats, ids, action);
+        assert_ok(exphil_dataset_add_rows(dataset, game, 1, floats, ids, action, NULL));
+        if (game == 1) continue; /* at first there are two games */
+        exphil_live *live = live_of(&b);
+        if (game == 3) assert_ok(exphil_live_resume(live, path, NULL));
+        assert_int_equal(live_info(live).learnt, game == 3 ? 100 : 0);
+        const live_plan plan = {.frames = 100, .on = 1, .of = 1, .episode = 100};
+        live_play(live, &person, &plan, &hash);
+        assert_ok(exphil_live_save(live, path, NULL));
+        assert_int_equal(live_info(live).learnt, game == 3 ? 200 : 100);
+        exphil_live_destroy(live);
+    }
+    exphil_dataset_destroy(dataset);
+    test_folder_remove();
     bench_free(&b);
 }
 
@@ -370,6 +461,107 @@ static void farther_back_is_a_gap(void **state)
     bench_free(&b);
 }
 
+typedef struct walk {
+    exphil_live *live;
+    live_person person;
+    unsigned char *kept[3];
+    size_t bytes;
+} walk;
+
+static void frames_of(walk *w, int count)
+{
+    for (int i = 0; i < count; i++) {
+        float floats[13];
+        int32_t ids[2], action[3], actions[3];
+        live_person_look(&w->person, floats, ids, action);
+        assert_ok(exphil_live_step_row(w->live, floats, ids, action, actions));
+    }
+}
+
+static void keep(walk *w, int i)
+{
+    assert_ok(exphil_session_state_save(exphil_live_session(w->live), 0, w->kept[i], w->bytes));
+}
+
+static void back(walk *w, int i)
+{
+    assert_ok(exphil_session_state_restore(exphil_live_session(w->live), 0, w->kept[i], w->bytes));
+}
+
+/* What is learnt is one line of frames that followed each other, or two where some of it is not there any more. */
+static void only_what_led_to_the_state_is_learnt(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t ring, rollback, pieces, learnt, taken_back;
+    } expected[] = {{"a gap, restored twice", 0, 2, 2, 21, 3},
+                    {"sideways, between two branches", 0, 20, 2, 15, 10},
+                    {"over frames that were dropped", 21, 20, 2, 24, 0}};
+    for (int i = 0; i < 3; i++) {
+        bench b;
+        bench_make(&b, "gru", 0);
+        b.config.paced = 1;
+        b.config.ring_frames = expected[i].ring;
+        b.config.rollback_frames = expected[i].rollback;
+        b.config.piece_frames = 1000;
+        walk w = {.live = live_of(&b), .person = live_person_of(1, 0)};
+        w.bytes = exphil_session_state_size(exphil_live_session(w.live));
+        for (int k = 0; k < 3; k++) w.kept[k] = malloc(w.bytes);
+        if (i == 0) {
+            frames_of(&w, 10);
+            keep(&w, 0);
+            frames_of(&w, 10); /* 18 of 20 are shown */
+            back(&w, 0);
+            frames_of(&w, 1);
+            back(&w, 0);
+            frames_of(&w, 3);
+        } else if (i == 1) {
+            frames_of(&w, 5);
+            keep(&w, 0);
+            frames_of(&w, 5);
+            keep(&w, 1);
+            back(&w, 0);
+            frames_of(&w, 5);
+            back(&w, 1); /* as many frames, of others */
+            frames_of(&w, 10);
+        } else {
+            frames_of(&w, 21);
+            keep(&w, 0);
+            frames_of(&w, 5); /* the ring is full */
+            back(&w, 0);
+            assert_ok(exphil_live_settle(w.live, NULL));
+            frames_of(&w, 1);
+            keep(&w, 1);
+            frames_of(&w, 2);
+        }
+        assert_ok(exphil_live_settle(w.live, NULL));
+        const exphil_live_info info = live_info(w.live);
+        print_message("%s: %lld pieces, %lld frames, %lld taken back\n", expected[i].name,
+                      (long long)info.pieces, (long long)info.learnt, (long long)info.taken_back);
+        assert_int_equal(info.learnt, expected[i].learnt);
+        assert_int_equal(info.pieces, expected[i].pieces);
+        assert_int_equal(info.taken_back, expected[i].taken_back);
+        for (int k = 0; k < 3; k++) free(w.kept[k]);
+        exphil_live_destroy(w.live);
+        bench_free(&b);
+    }
+}
+
+/* However often it is settled, each frame of the person is learnt from once, but for the first d of an episode. */
+static void settling_loses_nothing(void **state)
+{
+    bench b;
+    uint64_t hash = 0;
+    bench_make(&b, "gru", 5);
+    exphil_live *live = live_of(&b);
+    live_person person = live_person_of(1, 5);
+    const live_plan plan = {.frames = 200, .on = 1, .of = 1, .episode = 1000, .settle = 10};
+    live_play(live, &person, &plan, &hash);
+    assert_int_equal(live_info(live).learnt, 195);
+    exphil_live_destroy(live);
+    bench_free(&b);
+}
+
 /* ---- reinforcement ---------------------------------------------------------------------------------------------- */
 
 /* A learner in one context, and one behind the game that is settled after each chunk, are one. */
@@ -424,6 +616,31 @@ static void reinforcement_is_that_of_one_context(void **state)
     }
 }
 
+/* Paced, what was settled in the midst of a chunk enters when that ends. */
+static void settled_weights_enter_with_the_next_chunk(void **state)
+{
+    bench b;
+    exphil_live_config config = EXPHIL_LIVE_CONFIG_INIT;
+    bench_make(&b, "gru", 0);
+    config.way = EXPHIL_LIVE_REINFORCE;
+    config.time = 16;
+    config.paced = 1;
+    exphil_live *live = NULL;
+    assert_ok(exphil_live_create(b.model, &config, &live, NULL));
+    live_person person = live_person_of(1, 0);
+    for (int64_t i = 0; i < 64; i++) {
+        float floats[13];
+        int32_t ids[2], action[3], actions[3];
+        live_person_look(&person, floats, ids, action);
+        assert_ok(exphil_live_step_row(live, floats, ids, NULL, actions));
+        assert_ok(exphil_live_reward(live, (float)(actions[1] == 2), EXPHIL_GOES_ON, floats, ids));
+        if (i == 20) assert_ok(exphil_live_settle(live, NULL));
+        assert_int_equal(live_info(live).adopted, i >= 31);
+    }
+    exphil_live_destroy(live);
+    bench_free(&b);
+}
+
 /* Chunks that nobody waits for are learnt from too, and a full ring drops chunks, not frames. */
 static void games_do_not_wait(void **state)
 {
@@ -451,7 +668,7 @@ static void games_do_not_wait(void **state)
     assert_ok(exphil_live_settle(live, NULL));
     const exphil_live_info info = live_info(live);
     assert_int_equal(info.frames, steps);
-    assert_int_equal(info.pieces + info.dropped / 16, steps / 17); /* of 16 rows and one of delay */
+    assert_int_equal(info.pieces + info.dropped / 17, steps / 17); /* of 16 rows and one of delay */
     assert_int_equal(info.failed, EXPHIL_OK);
     exphil_live_destroy(live);
     bench_free(&b);
@@ -493,12 +710,17 @@ int main(void)
         cmocka_unit_test(windows_are_learnt_from),
         cmocka_unit_test(what_is_let_pass_counts_where_it_is_approved),
         cmocka_unit_test(data_keep_their_share),
+        cmocka_unit_test(frames_of_melee),
         cmocka_unit_test(paced_runs_are_the_same),
         cmocka_unit_test(saved_runs_go_on),
+        cmocka_unit_test(other_data_may_stand_beside_it),
         cmocka_unit_test(the_thread_saves_by_itself),
         cmocka_unit_test(frames_that_are_taken_back_are_not_learnt),
         cmocka_unit_test(farther_back_is_a_gap),
+        cmocka_unit_test(only_what_led_to_the_state_is_learnt),
+        cmocka_unit_test(settling_loses_nothing),
         cmocka_unit_test(reinforcement_is_that_of_one_context),
+        cmocka_unit_test(settled_weights_enter_with_the_next_chunk),
         cmocka_unit_test(games_do_not_wait),
         cmocka_unit_test(a_person_is_no_policy),
     };
