@@ -4,6 +4,7 @@
 #define EXPHIL_CLI_COMMANDS_H
 
 #include "file_list.h"
+#include "rewards.h"
 #include "select.h"
 
 #include <exphil/exphil.h>
@@ -25,6 +26,7 @@ int eval_command(int argc, char **argv);
 int play_command(int argc, char **argv);
 int learn_command(int argc, char **argv);
 int match_command(int argc, char **argv);
+int review_command(int argc, char **argv);
 int corpus_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 int quantize_command(int argc, char **argv);
@@ -48,6 +50,7 @@ typedef struct data_options {
     } outputs[6];                   /* what the command will write: never one of the files that it reads */
     bool quiet;                     /* say only what is left out, and what is wrong */
     struct replay_table *tables[2]; /* given to the data in this order; NULL: none */
+    const rewards_options *rewards; /* of each frame, for exphil_batch.returns; NULL: none */
     int64_t threads;                /* for replays that are selected; 0: one per core */
     exphil_cancel_fn cancel;        /* may be NULL */
 } data_options;

@@ -191,6 +191,15 @@ static void add_alone(json_t *object, const exphil_report *report)
     json_object_set_new(object, "alone_change_accuracy", json_real(report->alone_change_accuracy));
 }
 
+/* Likewise. */
+static void add_value(json_t *object, const exphil_report *report)
+{
+    if (report->value_frames == 0) return;
+    json_object_set_new(object, "value_frames", json_integer((json_int_t)report->value_frames));
+    json_object_set_new(object, "value_loss", json_real(report->value_loss));
+    json_object_set_new(object, "unexplained", json_real(report->unexplained));
+}
+
 json_t *report_json(const exphil_report *report, const exphil_spec *spec)
 {
     json_t *heads = json_object();
@@ -204,6 +213,7 @@ json_t *report_json(const exphil_report *report, const exphil_spec *spec)
         "exact_majority_change", report->exact_majority_change, "exact_copy", report->exact_copy,
         "beats_baselines", report->exact_accuracy > baseline(report), "heads", heads);
     add_alone(object, report);
+    add_value(object, report);
     return object;
 }
 
@@ -321,6 +331,9 @@ static void print_whole(const exphil_report *r)
     else
         printf(" %10s", "-");
     printf("  (by frequencies %.5f)\n%-22s %10.5f\n", r->frequency_nll, "training objective", r->loss);
+    if (r->value_frames)
+        printf("%-22s %10.5f  of the variance of what came, on %" PRId64 " frames\n", "value, unexplained",
+               r->unexplained, r->value_frames);
 }
 
 void print_report(const exphil_report *report, const exphil_spec *spec, int64_t slots)

@@ -98,7 +98,8 @@ typedef struct loading {
     uint64_t *groups; /* [grouped] of replays that were taken one by one: exphil_episode_info.group */
     int64_t grouped, group_capacity;
     tally reasons, players; /* players: where the character that was asked for was not found */
-    scratch scratch;        /* of replays that are selected from; without a context: there are none yet */
+    rewards_found rewards;
+    scratch scratch; /* of replays that are selected from; without a context: there are none yet */
     entered *entered;
     size_t entered_count, entered_capacity;
     int64_t corpora;
@@ -205,12 +206,29 @@ static bool note_group(loading *l, int64_t episode)
     return true;
 }
 
+/* What came of each frame of a replay that was taken is read from it once more. */
+static bool give_rewards(loading *l, const file_item *item, int64_t first)
+{
+    const data_options *o = l->options;
+    exphil_slp *slp = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!o->rewards || first == l->episodes) return true;
+    exphil_status status = item->data
+                               ? exphil_slp_read(l->context, item->data, item->bytes, NULL, &slp, &error)
+                               : exphil_slp_open(l->context, item->path, NULL, &slp, &error);
+    bool fine = status >= 0 && rewards_of_replay(o->rewards, l->dataset, first, l->episodes, slp,
+                                                 (int32_t)o->select.opponent, &l->rewards, &error);
+    exphil_slp_destroy(slp);
+    return fine || complain(item->name, &error) == 0;
+}
+
 static bool took_replay(loading *l, const file_item *item, const exphil_replay_result *result)
 {
     if (result->episodes && !note_group(l, l->episodes)) return false;
     int64_t first = l->episodes;
     l->episodes += result->episodes;
     l->cut += result->truncated;
+    if (!give_rewards(l, item, first)) return false;
     return give_lines(l->options, l->dataset, first, l->episodes, item->name, name_inside(item));
 }
 
@@ -349,6 +367,9 @@ static bool select_from(loading *l, const char *name, const exphil_games *games,
     if (!o->quiet || recovered) say_taken(name, &taken, recovered);
     l->episodes += taken.episodes;
     *episodes = taken.episodes;
+    if (o->rewards && !rewards_of_games(o->rewards, l->dataset, l->episodes - taken.episodes, l->episodes,
+                                        games, (int32_t)o->select.opponent, o->cancel, &l->rewards, &error))
+        return complain(name, &error) == 0;
     if (o->select.character && !taken.taken && taken.refused[EXPHIL_REFUSED_CHARACTER] &&
         !players_of_games(&l->players, games))
         return no_memory();
@@ -593,6 +614,9 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
         say_total(&l, &info);
         warn_of_repeats(&l, info.episodes);
         if (!options->select.duplicates) warn_of_copies(&l);
+        fine = !options->rewards || rewards_say(options->rewards, &l.rewards, options->quiet);
+    }
+    if (fine && info.frames > 0) {
         *dataset = l.dataset;
     } else {
         if (fine && !(options->select.character && players_say(&l.players, options->select.character)))
@@ -613,7 +637,13 @@ bool load_dataset(exphil_context *context, const exphil_spec *spec, const data_o
     bool fine = true;
     for (int i = 0; fine && i < count; i++) fine = spared(options, paths[i]);
     fine = fine && file_list_make(&list, &options->files, &rules, count, paths);
-    if (fine && list.of[0].kind == FILE_CORPUS) {
+    if (fine && list.of[0].kind == FILE_CORPUS && options->rewards && !options->rewards->optional) {
+        fprintf(stderr,
+                "exphil: %s: a corpus of rows does not tell what came of its frames; --rewards wants replays "
+                "or a corpus of games\n",
+                list.of[0].path);
+        fine = false;
+    } else if (fine && list.of[0].kind == FILE_CORPUS) {
         warn_of_choices(options);
         fine = open_corpus(context, list.of[0].path, options, dataset);
     } else if (fine) {

@@ -4,6 +4,7 @@
 #include "examine.h"
 #include "notes.h"
 #include "options.h"
+#include "train_outcome.h"
 #include "verdict.h"
 
 #include <inttypes.h>
@@ -64,6 +65,15 @@ static int tell(const exphil_model *model, const exphil_dataset *dataset, const 
     return status;
 }
 
+/* Of a policy that was trained on what came of recorded play, how well it tells that here. */
+static void ask_value(const exphil_model *model, rewards_options *worth, data_options *data)
+{
+    json_t *notes = notes_of(model);
+    if (outcome_rewards(notes_train(notes), worth)) data->rewards = worth;
+    worth->optional = true;
+    json_decref(notes);
+}
+
 static int evaluate(exphil_context *context, const char *weights, const eval_options *o, int count,
                     char **paths)
 {
@@ -75,10 +85,13 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_report scores = EXPHIL_REPORT_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
+    data_options data = o->data;
+    rewards_options worth;
     int status = 0;
     scores.alone_most_frames = o->alone;
     if (!load_weights(context, weights, "eval wants WEIGHTS first, then replays or a corpus", &model))
         return 1;
+    ask_value(model, &worth, &data);
     how.batch = o->batch;
     if (o->delay >= 0) how.delay_frames = &delay;
     if (o->play_as) how.conditions = values;
@@ -86,7 +99,7 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
         status = 2;
     else if (exphil_model_spec(model, &spec, &error) < 0 || exphil_model_query(model, &info, &error) < 0)
         status = complain(weights, &error);
-    else if (!load_dataset(context, &spec, &o->data, count, paths, &dataset))
+    else if (!load_dataset(context, &spec, &data, count, paths, &dataset))
         status = 1;
     else if (exphil_evaluate_as(model, dataset, &how, &scores, &error) < 0)
         status = complain(weights, &error);
@@ -115,6 +128,9 @@ static const char eval_about[] =
     "of its distributions; calibration error, how far its probabilities are from how often it is right; "
     "where it moves the\n"
     "main stick; and scores by character, opponent, stage and phase of the game. --json has all of it.\n"
+    "Of a policy that was trained with --value: the variance of what came that its value leaves unexplained, "
+    "0 "
+    "perfect, 1 as\ngood as the mean.\n"
     "FILE: " FILES_HELP OR_ROWS_HELP;
 
 int eval_command(int argc, char **argv)

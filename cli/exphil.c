@@ -21,6 +21,7 @@ static const command commands[] = {
     {"train", train_command, "train a policy on replays or a corpus"},
     {"eval", eval_command, "score a policy against recorded play, beside its baselines"},
     {"play", play_command, "play a policy frame by frame through a replay"},
+    {"review", review_command, "where a recorded game turned, and what a policy would have done there"},
     {"learn", learn_command, "a policy plays a game and learns from what comes of it"},
     {"match", match_command, "policies against each other, and who wins how often"},
     {"corpus", corpus_command,

@@ -72,6 +72,8 @@ static bool better(const history *of, const history_score *score, const history_
         return score->accuracy > than->accuracy;
     case SCORE_CHANGE:
         return score->change_accuracy > than->change_accuracy;
+    case SCORE_UNEXPLAINED:
+        return score->valued && (!than->valued || score->unexplained < than->unexplained);
     default:
         return history_nll(of, score) < history_nll(of, than);
     }
@@ -99,7 +101,9 @@ void history_held(history *of, int64_t update, const exphil_report *report)
                            .nll = report->nll,
                            .accuracy = report->exact_accuracy,
                            .change_accuracy = report->exact_change_accuracy,
-                           .alone = report->alone_frames > 0};
+                           .alone = report->alone_frames > 0,
+                           .unexplained = report->unexplained,
+                           .valued = report->value_frames > 0};
     if (score.alone) {
         score.alone_nll = report->alone_nll;
         score.alone_accuracy = report->alone_accuracy;
@@ -119,6 +123,7 @@ json_t *history_score_json(const history_score *score)
     json_t *json =
         json_pack("{s:I,s:f,s:f,s:f,s:f}", "update", (json_int_t)score->update, "loss", score->loss, "nll",
                   score->nll, "accuracy", score->accuracy, "change_accuracy", score->change_accuracy);
+    if (score->valued) json_object_set_new(json, "unexplained", json_real(score->unexplained));
     if (!score->alone) return json;
     json_object_set_new(json, "alone_nll", json_real(score->alone_nll));
     json_object_set_new(json, "alone_accuracy", json_real(score->alone_accuracy));
@@ -141,6 +146,7 @@ bool history_score_read(const json_t *json, history_score *score)
         return false;
     known.alone =
         number(json, "alone_nll", &known.alone_nll) && number(json, "alone_accuracy", &known.alone_accuracy);
+    known.valued = number(json, "unexplained", &known.unexplained);
     *score = known;
     return true;
 }

@@ -16,7 +16,8 @@ typedef struct history_score {
     int64_t update; /* 0: there is none */
     double loss, nll, accuracy, change_accuracy;
     double alone_nll, alone_accuracy; /* 0 where it was not measured */
-    bool alone;
+    double unexplained;               /* 0 likewise */
+    bool alone, valued;
 } history_score;
 
 /* Means of the loss over equal numbers of updates: when there is no room, two neighbours become one. A loss that swings

@@ -16,6 +16,7 @@ typedef struct usual {
 } usual;
 static const usual usuals[] = {{"cartpole", 500000, 16, 64, 1.15, 0.0, 0.1},
                                {"cartpole-blind", 500000, 16, 64, 1.15, 0.0, 0.1},
+                               {"drill", 1000000, 16, 128, 1.0, 0.003, 1.0},
                                {"pong", 5000000, 64, 128, 4.0, 0.003, 1.0},
                                {"pong-two", 5000000, 32, 128, 4.0, 0.003, 1.0}};
 static const usual foreign = {"", 2000000, 16, 128, 4.0, 0.01, 1.0};
@@ -57,10 +58,11 @@ static const option_entry entries[] = {
     {"repeat", OPTION_INT, &asked.repeat, "N",
      "frames that an action is held, which count as one (default 1)"},
     {"frames", OPTION_INT, &asked.frames, "N",
-     "frames to play, in whole chunks (default 500000; pong 5000000; games of others 2000000)"},
+     "frames to play, in whole chunks (default 500000; drill 1000000; pong 5000000; games of others "
+     "2000000)"},
     {"lanes", OPTION_INT, &asked.lanes, "N", "games at a time (default 16; pong 64)"},
     {"time", OPTION_INT, &asked.time, "N",
-     "frames of a chunk, after which it learns (default 64; pong and games of others 128)"},
+     "frames of a chunk, after which it learns (default 64; drill, pong and games of others 128)"},
     {"seed", OPTION_INT, &asked.seed, "N", "of the weights, the games and the draws (default 0)"},
     {NULL, 0, NULL, NULL, "policy"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mlp (default), gru, mamba*2, ..."},
@@ -75,13 +77,13 @@ static const option_entry entries[] = {
     {"batches", OPTION_INT, &asked.batches, "N", "updates of a pass (default 4)"},
     {"rate", OPTION_NUMBER, &asked.rate, "X", "learning rate, which falls to 0 by a cosine (default 0.001)"},
     {"half-life", OPTION_NUMBER, &asked.half_life, "SECONDS",
-     "after which a reward counts half (default 1.15; pong and games of others 4)"},
+     "after which a reward counts half (default 1.15; drill 1; pong and games of others 4)"},
     {"ratio-clip", OPTION_NUMBER, &asked.ratio_clip, "X",
      "how far the probability of an action may move in a chunk, as a share (default 0.2)"},
     {"entropy", OPTION_NUMBER, &asked.entropy, "X",
-     "weight of the entropy (default 0; pong 0.003; games of others 0.01)"},
+     "weight of the entropy (default 0; drill and pong 0.003; games of others 0.01)"},
     {"reward-scale", OPTION_NUMBER, &asked.reward_scale, "X",
-     "factor of rewards (default 0.1; pong and games of others 1)"},
+     "factor of rewards (default 0.1; drill, pong and games of others 1)"},
     {"shuffled-rewards", OPTION_FLAG, &asked.control, NULL,
      "a control: lanes get each other's rewards, so that what is learnt is no skill (default: their own)"},
     {"teacher", OPTION_TEXT, &asked.teacher, "FILE", "a policy that it stays near (default: none)"},

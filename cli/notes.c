@@ -230,6 +230,7 @@ static void print_score(const char *what, const json_t *score)
     printf("%s: nll %.4f, %.1f %% exact", what, real(score, "nll"), 100.0 * real(score, "accuracy"));
     if (json_object_get(score, "alone_accuracy"))
         printf(", alone %.1f %%", 100.0 * real(score, "alone_accuracy"));
+    if (json_object_get(score, "unexplained")) printf(", value unexplained %.3f", real(score, "unexplained"));
     printf(", after update %" PRId64 "\n", whole(score, "update"));
 }
 

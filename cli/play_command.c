@@ -7,8 +7,7 @@
 #include "conditions.h"
 #include "files.h"
 #include "options.h"
-#include "play_port.h"
-#include "slp_words.h"
+#include "seat.h"
 #include "verdict.h"
 
 #include <exphil/slp.h>
@@ -40,112 +39,22 @@ typedef struct player {
     json_t *shown; /* with --json: the frames of --show */
 } player;
 
-static int hot_failure(exphil_session *session, const char *what)
-{
-    exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_session_error(session, &error);
-    return complain(what, &error);
-}
-
-/* ---- who is there -------------------------------------------------------------------------------------- */
-
-enum { TYPE_HUMAN = 0, TYPE_EMPTY = 3 };
-
-static void say_who(const exphil_slp_info *info)
-{
-    static const char *const types[] = {"human", "CPU", "demo"};
-    const char *comma = "";
-    for (int i = 0; i < EXPHIL_SLP_PORTS; i++) {
-        const exphil_slp_port *port = &info->ports[i];
-        if (port->type >= TYPE_EMPTY) continue;
-        const char *name = exphil_melee_character_name(port->character);
-        fprintf(stderr, "%s P%d %s %s", comma, i + 1, name ? name : "unknown", types[port->type]);
-        comma = ",";
-    }
-    fprintf(stderr, "%s\n", comma[0] ? "" : " nobody plays");
-}
-
-/* The first other player, of another team in team games, as the library takes it. */
-static int opponent_of(const exphil_slp_info *info, int own)
-{
-    for (int i = 0; i < EXPHIL_SLP_PORTS; i++)
-        if (i != own && info->ports[i].type < TYPE_EMPTY &&
-            (!info->teams || info->ports[i].team != info->ports[own].team))
-            return i;
-    return -1;
-}
-
-static void say_match(const player *p, const exphil_slp_info *info)
-{
-    const int own = (int)p->options->port - 1,
-              other = p->options->opponent ? (int)p->options->opponent - 1 : opponent_of(info, own);
-    char text[WORDS_SHORT];
-    if (p->options->json) return;
-    fprintf(stderr, "in the place of %s", words_player(text, info, own));
-    if (other >= 0) fprintf(stderr, ", against %s", words_player(text, info, other));
-    fprintf(stderr, ", on %s\n", words_stage(text, info->stage));
-}
-
-/* The requested ports must be played. */
-static bool check_ports(const player *p, const char *path)
-{
-    play_options *o = p->options;
-    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_slp_query(p->slp, &info, &error) < 0) return complain(path, &error) == 0;
-    if (!o->port) o->port = play_port(p->model, &info, o->json);
-    bool own = info.ports[o->port - 1].type < TYPE_EMPTY;
-    bool other = !o->opponent || info.ports[o->opponent - 1].type < TYPE_EMPTY;
-    if (!own || !other) {
-        fprintf(stderr, "exphil: %s: no player at --%s %d; there is", path, own ? "opponent" : "port",
-                (int)(own ? o->opponent : o->port));
-        say_who(&info);
-        return false;
-    }
-    if (info.ports[o->port - 1].type != TYPE_HUMAN)
-        fprintf(stderr,
-                "exphil: warning: port %d is no human; buttons of the computer are not in the replay\n",
-                (int)o->port);
-    say_match(p, &info);
-    return true;
-}
-
 /* ---- frames -------------------------------------------------------------------------------------------- */
 
+/* One letter each: buttons as bits of a pad. */
 static const struct {
     uint32_t bit;
-    const char *letter, *name; /* in a line, in JSON */
-} buttons[] = {{EXPHIL_PAD_A, "A", "A"}, {EXPHIL_PAD_B, "B", "B"},      {EXPHIL_PAD_X, "X", "X"},
-               {EXPHIL_PAD_Y, "Y", "Y"}, {EXPHIL_PAD_Z, "Z", "Z"},      {EXPHIL_PAD_L, "L", "L"},
-               {EXPHIL_PAD_R, "R", "R"}, {EXPHIL_PAD_D_UP, "^", "D_UP"}};
-
-static json_t *pad_json(const exphil_pad *pad)
-{
-    json_t *held = json_array();
-    for (size_t i = 0; i < sizeof buttons / sizeof buttons[0]; i++)
-        if (pad->buttons & buttons[i].bit) json_array_append_new(held, json_string(buttons[i].name));
-    return json_pack("{s:o,s:f,s:f,s:f,s:f,s:f}", "buttons", held, "main_x", (double)pad->main_x, "main_y",
-                     (double)pad->main_y, "c_x", (double)pad->c_x, "c_y", (double)pad->c_y, "trigger",
-                     (double)pad->trigger);
-}
+    char letter;
+} letters[] = {{EXPHIL_PAD_A, 'A'}, {EXPHIL_PAD_B, 'B'}, {EXPHIL_PAD_X, 'X'}, {EXPHIL_PAD_Y, 'Y'},
+               {EXPHIL_PAD_Z, 'Z'}, {EXPHIL_PAD_L, 'L'}, {EXPHIL_PAD_R, 'R'}, {EXPHIL_PAD_D_UP, '^'}};
 
 static void show_pad(const char *who, const exphil_pad *pad)
 {
     printf("  %s [", who);
-    for (size_t i = 0; i < sizeof buttons / sizeof buttons[0]; i++)
-        printf("%s", pad->buttons & buttons[i].bit ? buttons[i].letter : ".");
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
+        putchar(pad->buttons & letters[i].bit ? letters[i].letter : '.');
     printf("] main %+.3f %+.3f  c %+.3f %+.3f  trigger %.2f", (double)pad->main_x, (double)pad->main_y,
            (double)pad->c_x, (double)pad->c_y, (double)pad->trigger);
-}
-
-/* The recorded action of a game frame, as head values; false: there is none. */
-static bool recorded(const player *p, int32_t frame, int32_t *action)
-{
-    exphil_pad pad;
-    int64_t position = exphil_slp_position(p->slp, frame);
-    return position >= 0 &&
-           exphil_slp_melee_pad(p->slp, position, (int32_t)p->options->port, &pad, NULL) >= 0 &&
-           exphil_melee_pad_encode(p->spec.codec, &pad, action, NULL) >= 0;
 }
 
 static void show_frame(const player *p, int32_t frame, const exphil_pad *pad, const int32_t *target,
@@ -170,7 +79,8 @@ static void compare(player *p, int32_t frame, const exphil_pad *pads, const int3
     int32_t action[EXPHIL_HEADS_MAX], before[EXPHIL_HEADS_MAX];
     size_t bytes = (size_t)p->spec.head_count * sizeof *action;
     for (int64_t h = 0; h < p->spec.head_count; h++) before[h] = p->spec.heads[h].neutral;
-    if (frame > p->options->first) (void)recorded(p, frame - 1, before);
+    if (frame > p->options->first)
+        (void)seat_recorded(p->slp, &p->spec, (int32_t)p->options->port, frame - 1, before);
     bool change = memcmp(target, before, bytes) != 0;
     p->frames++;
     p->change += change;
@@ -196,13 +106,13 @@ static int one_frame(player *p, int32_t frame)
     p->skipped += !known;
     for (int s = 0; s < SESSIONS; s++) {
         exphil_session *session = p->session[s];
-        if (!known && exphil_session_reset(session, -1) < 0) return hot_failure(session, "reset");
-        if (known && exphil_session_step(session, &state, &pads[s]) < 0) return hot_failure(session, "step");
+        if (!known && exphil_session_reset(session, -1) < 0) return seat_failed(session, "reset");
+        if (known && exphil_session_step(session, &state, &pads[s]) < 0) return seat_failed(session, "step");
     }
-    if (!known || !recorded(p, due, target)) return 0;
+    if (!known || !seat_recorded(p->slp, &p->spec, (int32_t)o->port, due, target)) return 0;
     compare(p, due, pads, target);
     return exphil_session_override(p->session[FORCED], 0, target) < 0
-               ? hot_failure(p->session[FORCED], "override")
+               ? seat_failed(p->session[FORCED], "override")
                : 0;
 }
 
@@ -278,18 +188,10 @@ static int print_result(const player *p)
 
 /* ---- the command --------------------------------------------------------------------------------------- */
 
-/* What an archive holds is seen when it is read. */
-static bool replay_wanted(const char *path)
-{
-    file_kind kind = file_kind_of(path);
-    bool inside = kind == FILE_UNREADABLE && strchr(path, ':');
-    return inside || kind == FILE_ARCHIVE ||
-           file_wanted(path, FILE_REPLAY, "play wants WEIGHTS and then a .slp REPLAY");
-}
-
 static int open_player(player *p, char **paths)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     int32_t values[EXPHIL_CONDITIONS_MAX], delay = (int32_t)p->options->delay;
     p->info = (exphil_model_info)EXPHIL_MODEL_INFO_INIT;
@@ -299,7 +201,7 @@ static int open_player(player *p, char **paths)
     config.deliver = EXPHIL_DELIVER_DECIDED;
     if (!open_context(&p->options->machine, NULL, &p->context) ||
         !load_weights(p->context, paths[0], "WEIGHTS comes first, then REPLAY", &p->model) ||
-        !replay_wanted(paths[1]))
+        !seat_replay(paths[1], "play wants WEIGHTS and then a .slp REPLAY"))
         return 1;
     if (exphil_model_query(p->model, &p->info, &error) < 0 ||
         exphil_model_spec(p->model, &p->spec, &error) < 0)
@@ -319,7 +221,11 @@ static int open_player(player *p, char **paths)
         return 1;
     }
     if (!replay_open(p->context, paths[1], NULL, &p->slp, &error)) return complain(paths[1], &error);
-    return check_ports(p, paths[1]) ? 0 : 1;
+    if (exphil_slp_query(p->slp, &info, &error) < 0) return complain(paths[1], &error);
+    if (!seat_take(p->model, &info, paths[1], &p->options->port, p->options->opponent, p->options->json))
+        return 1;
+    if (!p->options->json) seat_say(&info, p->options->port, p->options->opponent);
+    return 0;
 }
 
 static int play(play_options *options, char **paths)

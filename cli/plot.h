@@ -53,6 +53,8 @@ bool plot_svg(const picture *p, const char *path);
 /* The first log's curves in letters, on stdout. */
 void plot_text(const picture *p);
 void plot_free(picture *p);
+/* May a picture be written there? Not over another file without force; said. */
+bool plot_may_write(const char *option, const char *path, bool force);
 /* Writes the logs as event files of TensorBoard instead, into the folder, or of several into folders in it; says where. */
 bool plot_events(const char *folder, bool force, int count, char **paths);
 

@@ -14,15 +14,15 @@ typedef struct plot_options {
 } plot_options;
 
 /* A picture is replaced as its log grows; any other file only with --force. */
-static bool may_write(const plot_options *o, const char *path)
+bool plot_may_write(const char *option, const char *path, bool force)
 {
     char begin[4] = {0};
-    if (file_kind_of(path) != FILE_OTHER) return output_free("out", path, OUTPUT_IN_PLACE, o->force);
+    if (file_kind_of(path) != FILE_OTHER) return output_free(option, path, OUTPUT_IN_PLACE, force);
     FILE *file = file_open(path);
     bool drawing =
         file && fread(begin, 1, sizeof begin, file) == sizeof begin && memcmp(begin, "<svg", 4) == 0;
     if (file) fclose(file);
-    return output_free("out", path, OUTPUT_IN_PLACE, o->force || drawing);
+    return output_free(option, path, OUTPUT_IN_PLACE, force || drawing);
 }
 
 static bool draw(picture *p, const plot_options *o, int count, char **paths)
@@ -56,7 +56,7 @@ static bool draw(picture *p, const plot_options *o, int count, char **paths)
     const char *out = o->out ? o->out : name;
     for (int i = 0; i < count; i++)
         if (!output_spares("out", out, paths[i])) return false;
-    if (!may_write(o, out) || !plot_svg(p, out)) return false;
+    if (!plot_may_write("out", out, o->force) || !plot_svg(p, out)) return false;
     if (o->json) return print_json(json_pack("{s:o}", "svg", path_json(out))) == 0;
     printf("%s\n", out);
     return true;

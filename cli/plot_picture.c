@@ -38,6 +38,7 @@ static double place_y(const sheet *s, double y)
 static const char *unit_word(const char *field)
 {
     static const char *const words[][2] = {{"frames_per_second", ""},
+                                           {"value_loss", ""},
                                            {"nll", ", nats a frame"},
                                            {"loss", ", nats"},
                                            {"waited_ns", ", nanoseconds"}};

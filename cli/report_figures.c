@@ -23,6 +23,10 @@ bool report_curves(FILE *f, const char *log)
                   {"exact_accuracy", "Right on all parts"},
                   {"exact_change_accuracy", "Right where the input changes"},
                   {"alone_accuracy", "Right alone"},
+                  {"unexplained", "Variance that the value leaves unexplained"},
+                  {"value_loss", "Squared error of the value"},
+                  {"effective_share", "Effective, as if of equal weight"},
+                  {"clipped_share", "At the cap"},
                   {"gradient_norm", "Size of the gradient"},
                   {"rate", "Learning rate"},
                   {"frames_per_second", "Frames a second"}};

@@ -144,6 +144,8 @@ static void write_score_facts(FILE *f, json_t *scores)
                                            {"frequency_nll", "freq nll"},
                                            {"alone_nll", "nll alone"},
                                            {"loss", "training loss"},
+                                           {"unexplained", "value, unexplained"},
+                                           {"value_loss", "value, squared error"},
                                            {"beats_baselines", "better than both baselines"}};
     json_t *facts = json_object();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) move(facts, names[i][1], scores, names[i][0]);
@@ -231,6 +233,20 @@ static void write_options(FILE *f, const run *of)
     json_decref(asked);
 }
 
+static void write_about_values(FILE *f, json_t *line)
+{
+    if (!json_object_get(line, "unexplained")) return;
+    fprintf(f, "<p class=\"faint\">Unexplained is the part of the variance of what came that the value "
+               "leaves: 0 perfect, 1 as "
+               "good as the mean; believe it of held-out games. Loss in training is then the nll, weighed by "
+               "what came, and the value's squared error; of held-out games it is that of imitation alone.");
+    if (json_object_get(line, "effective_share"))
+        fprintf(f, " Effective: how many frames of equal weight would tell as much as these, weighed by what "
+                   "came; below "
+                   "20 %% --outcome-beta is too small.");
+    fprintf(f, "</p>\n");
+}
+
 void report_page(FILE *f, const report_parts *parts)
 {
     fprintf(f,
@@ -254,6 +270,7 @@ void report_page(FILE *f, const report_parts *parts)
             "the controller. Loss is what training makes small: the mean over a part's bits, with "
             "--smoothing, "
             "--focal and --button-weight.");
+        write_about_values(f, json_object_get(parts->lines, "train"));
         (void)report_curves(f, parts->run->log);
     }
     json_t *all = json_object_get(parts->lines, "held_out_all"),

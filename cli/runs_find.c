@@ -17,7 +17,7 @@
 
 bool field_is_share(const char *field)
 {
-    return strstr(field, "accuracy") || strstr(field, "exact_");
+    return strstr(field, "accuracy") || strstr(field, "exact_") || strstr(field, "_share");
 }
 
 /* ---- what lies there ----------------------------------------------------------------------------------- */
@@ -213,7 +213,8 @@ static const char *field_of(const run *one)
                                             {"loss", "loss"},
                                             {"exact", "exact_accuracy"},
                                             {"change", "exact_change_accuracy"},
-                                            {"alone", "alone_nll"}};
+                                            {"alone", "alone_nll"},
+                                            {"unexplained", "unexplained"}};
     const char *best = json_string_value(json_object_get(one->options, "best"));
     for (size_t i = 0; best && i < sizeof fields / sizeof fields[0]; i++)
         if (strcmp(best, fields[i][0]) == 0) return fields[i][1];

@@ -127,6 +127,18 @@ static bool check_together(const option_command *command, const train_options *o
     return false;
 }
 
+/* A policy that stays as it is has no score to gain. */
+static bool check_best(train_options *o)
+{
+    if (o->outcome.value_only && !o->best && o->held_out > 0.0) {
+        o->best = score_names[SCORE_UNEXPLAINED];
+        o->chosen.best = SCORE_UNEXPLAINED;
+    }
+    if (o->chosen.best != SCORE_UNEXPLAINED || o->outcome.learns) return true;
+    fprintf(stderr, "exphil: --best unexplained wants --value detached or --value shared\n");
+    return false;
+}
+
 /* What belongs to the other mode; with --init the weights say which it is, and the library looks. */
 static bool check_mode(const option_command *command, const train_options *o)
 {
@@ -143,7 +155,7 @@ static bool check_mode(const option_command *command, const train_options *o)
     return true;
 }
 
-enum { CHOICES_MOST = 5 };
+enum { CHOICES_MOST = 6 };
 /* Words that stand for a number: names[i] is values[i]. */
 typedef struct choice {
     const char *option, *text;
@@ -193,8 +205,8 @@ static bool read_choices(train_options *o)
         {"best",
          o->best,
          &o->chosen.best,
-         {"nll", "loss", "exact", "change", "alone"},
-         {SCORE_NLL, SCORE_LOSS, SCORE_EXACT, SCORE_CHANGE, SCORE_ALONE}},
+         {"nll", "loss", "exact", "change", "alone", "unexplained"},
+         {SCORE_NLL, SCORE_LOSS, SCORE_EXACT, SCORE_CHANGE, SCORE_ALONE, SCORE_UNEXPLAINED}},
         {"fake-quantize",
          o->fake_quantize,
          &o->chosen.fake_quantize,
@@ -227,6 +239,7 @@ static train_options asked = {.out = "policy.safetensors",
                               .rate = 1e-3,
                               .button_weight = 1.0,
                               .condition_mask = 0.1,
+                              .outcome = OUTCOME_DEFAULTS,
                               .delay = "0",
                               .data.if_weights = "--init FILE starts from weights"};
 
@@ -331,6 +344,8 @@ static const option_entry entries[] = {
      "weight of a pressed button beside one that is not (default 1)"},
     {"seed", OPTION_INT, &asked.seed, "N",
      "of the random numbers: first weights, order of the data, split (default 0)"},
+    {NULL, 0, NULL, NULL, "what came of it, of replays and corpora of games"},
+    OUTCOME_OPTIONS(asked.outcome),
     {NULL, 0, NULL, NULL, "output"},
     {"out", OPTION_TEXT, &asked.out, "FILE",
      "weights (default policy.safetensors); FILE.optimizer: the checkpoint; FILE.scores: its held-out "
@@ -357,8 +372,10 @@ static const option_entry entries[] = {
      "so that they take about a tenth of its time)"},
     {"best", OPTION_TEXT, &asked.best, "SCORE",
      "held-out score of the best weights, kept beside OUT as policy.best.safetensors: lowest nll (default), "
-     "loss, or "
-     "alone, the nll with its own past actions; highest exact or change"},
+     "loss, "
+     "alone, the nll with its own past actions, or unexplained, the value's (default with --value-only); "
+     "highest "
+     "exact or change"},
     {"patience", OPTION_INT, &asked.patience, "N",
      "end after N held-out scores without a gain in --best (default 0: never)"},
     {"least-gain", OPTION_NUMBER, &asked.least_gain, "SHARE",
@@ -417,7 +434,14 @@ int train_command(int argc, char **argv)
             "columns: exact is the whole action right; top 3,\nright among the three likeliest; change, on "
             "frames that change the input; majority, always the commonest action;\ncopy, always the last one "
             "again; freq nll, by how often each occurs. Alone, past actions are the policy's own\ndecisions, "
-            "as in play.",
+            "as in play.\n"
+            "With --value a head learns what is to come of each frame: rewards, those of later frames "
+            "counting less, to "
+            "the game's\nend. unexplained is the part of their variance that it leaves, 0 perfect, 1 as good "
+            "as the mean; "
+            "effective, with\n--outcome-beta, how many frames of equal weight would tell as much, as a share "
+            "(below 0.2 "
+            "the beta is too small);\nclipped, the share at --outcome-cap.",
         .entry = entries,
         .given = given};
     int count, status;
@@ -430,7 +454,8 @@ int train_command(int argc, char **argv)
         fprintf(stderr, "exphil: train wants files; see exphil train --help\n");
         return 2;
     }
-    if (!read_choices(&asked) || !check_together(&command, &asked) || !check_mode(&command, &asked) ||
+    if (!read_choices(&asked) || !outcome_check(&command, &asked) || !check_best(&asked) ||
+        !check_together(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
     if (!keep_names(&asked)) return 1;

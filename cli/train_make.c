@@ -36,6 +36,7 @@ static void fill_model_config(const train_state *r, exphil_model_config *config)
     config->neutral_start = config->delay_frames > 0 && !o->recorded_start && !earlier_start(r);
     config->mode = o->chosen.mode;
     config->heads = o->chosen.heads;
+    config->value = o->outcome.kind;
 }
 
 static bool make_model(train_state *r)
@@ -187,6 +188,7 @@ static bool load_data(train_state *r, int count, char **paths)
     r->spec = (exphil_spec)EXPHIL_SPEC_INIT;
     if (o->init) {
         if (!load_weights(r->context, o->init, "--init wants weights", &r->model)) return false;
+        if (!outcome_head(r)) return false; /* the spec is the model's */
         if (exphil_model_spec(r->model, &r->spec, &error) < 0) return complain(o->init, &error) == 0;
         if (!check_names(r)) return false;
     } else if (!preset_spec(&o->data, &r->spec)) {

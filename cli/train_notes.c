@@ -102,6 +102,8 @@ static json_t *begin(const train_state *r)
         json_object_set_new(held, "split", json_string(r->options->split));
         json_object_set_new(train, "held_out", held);
     }
+    json_t *outcome = outcome_notes(r->options);
+    if (outcome) json_object_set_new(train, "outcome", outcome);
     json_object_set_new(train, "options", r->options->given ? json_incref(r->options->given) : json_object());
     return train;
 }
@@ -119,9 +121,10 @@ static bool read_back(train_state *r)
     r->history.refused = r->skipped;
     history_read(&r->history, json_object_get(train, "held_out_scores"));
     history_loss_read(&r->history, json_object_get(train, "loss"));
+    bool same = outcome_same(r->options, json_object_get(train, "outcome"));
     json_decref(before);
     exphil_model_destroy(model);
-    return true;
+    return same;
 }
 
 bool train_notes_begin(train_state *r)

@@ -21,6 +21,7 @@ static const setting settings[] = {
     {"model.mode", "mode", {"carry", "window"}},
     {"model.window_frames", "window", {0}},
     {"model.delay_frames", "delay", {0}},
+    {"model.value", "value", {"none", "detached", "shared"}},
     {"accumulate", "accumulate", {0}},
     {"fake_quantize", "fake-quantize", {"off", "f64", "bf16", "int8"}},
     {"precision", "precision", {"f32", "tf32", "bf16", "f16"}},
@@ -113,9 +114,11 @@ static void explain_others(const char *text)
 
 static void explain_resume(const train_options *o, const exphil_error *error)
 {
-    static const char begin[] = "checkpoint was made with ";
-    const char *at = strstr(error->message, begin);
-    if (at && explain_one(at + sizeof begin - 1, "%63s %63[^,], this run has %63[^ ;]"))
+    static const char begin[] = "checkpoint was made with ", head[] = "; model.value ";
+    const char *at = strstr(error->message, begin), *value = strstr(error->message, head);
+    if (value) /* then the number of weights, which comes first, is another one too */
+        (void)explain_one(value, "; %63[^ ;] %63[^,;], now %63[^ ;]");
+    else if (at && explain_one(at + sizeof begin - 1, "%63s %63[^,], this run has %63[^ ;]"))
         explain_others(at);
     else
         complain(o->out, error);

@@ -20,11 +20,17 @@ static void log_metrics(train_state *r, const exphil_metrics *m)
     json_t *heads = json_object();
     for (int64_t h = 0; h < r->spec.head_count; h++)
         json_object_set_new(heads, r->spec.heads[h].name, json_real(m->head_loss[h]));
-    log_line(&r->log, json_pack("{s:s,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:I,s:o}", "kind", "train", "update",
-                                (json_int_t)m->update, "epoch", (json_int_t)m->epoch, "frames",
-                                (json_int_t)m->frames, "loss", m->loss, "gradient_norm", m->gradient_norm,
-                                "rate", m->rate, "frames_per_second", r->frames_per_second, "waited_ns",
-                                (json_int_t)m->waited_ns, "heads", heads));
+    json_t *line = json_pack("{s:s,s:I,s:I,s:I,s:f,s:f,s:f,s:f}", "kind", "train", "update",
+                             (json_int_t)m->update, "epoch", (json_int_t)m->epoch, "frames",
+                             (json_int_t)m->frames, "loss", m->loss, "gradient_norm", m->gradient_norm,
+                             "rate", m->rate, "frames_per_second", r->frames_per_second);
+    if (r->options->outcome.learns) /* has neither losses of heads nor time to wait */
+        outcome_log(r, line);
+    else
+        json_object_update_new(line,
+                               json_pack("{s:I,s:O}", "waited_ns", (json_int_t)m->waited_ns, "heads", heads));
+    json_decref(heads);
+    log_line(&r->log, line);
 }
 
 /* Says what failed, and notes whether data are at fault; returns false. */
@@ -79,7 +85,9 @@ static bool one_update(train_state *r, progress *bar)
 {
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_status status = exphil_trainer_step(r->trainer, &metrics, &error);
+    char words[192];
+    exphil_status status = r->options->outcome.learns ? outcome_step(r, &metrics, &error)
+                                                      : exphil_trainer_step(r->trainer, &metrics, &error);
     if (status == EXPHIL_E_NUMERIC) {
         complain("update", &error);
         keep_bad_batch(r, &error);
@@ -94,7 +102,8 @@ static bool one_update(train_state *r, progress *bar)
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
     if (watch_due(r) && !watch_score(r)) return stop_asked();
     bool last = r->done == r->updates || watch_over(r);
-    progress_show(bar, r->done, r->loss, r->words, r->frames_per_second, last);
+    outcome_words(r, words, sizeof words);
+    progress_show(bar, r->done, r->loss, words, r->frames_per_second, last);
     return last || !keep_due(r) || keep_save(r);
 }
 

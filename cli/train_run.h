@@ -8,6 +8,7 @@
 #include "log_write.h"
 #include "options.h"
 #include "train_keep.h"
+#include "train_outcome.h"
 #include "verdict.h"
 
 #include <stdio.h>
@@ -45,7 +46,8 @@ typedef struct train_options {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];
         int64_t delay_count;
-    } chosen;             /* what the words above stand for: EXPHIL_..., read_choices */
+    } chosen; /* what the words above stand for: EXPHIL_..., read_choices */
+    outcome_options outcome;
     condition_table told; /* of --conditions */
     replay_table weighed; /* of --frame-weights */
     json_t *given;        /* the options that were given, for the notes (notes.h) */
@@ -70,6 +72,8 @@ typedef struct train_state {
     int64_t updates, done, frames, batch;
     double mirror; /* part of the games that are shown mirrored */
     double loss, frames_per_second;
+    exphil_outcome_metrics outcome;       /* of the last update, with --value */
+    double unexplained;                   /* of late, for the line of progress; 0: not known */
     bool damaged;                         /* rows that were needed cannot be read */
     bool stopped;                         /* by a signal, and saved */
     bool rows;                            /* all data is one corpus of rows */

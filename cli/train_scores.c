@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-const char *const score_names[SCORE_METRICS] = {"nll", "loss", "exact", "change", "alone"};
+const char *const score_names[SCORE_METRICS] = {"nll", "loss", "exact", "change", "alone", "unexplained"};
 
 /* ---- scores -------------------------------------------------------------------------------------------------- */
 
@@ -20,7 +20,8 @@ held_score score_of(int64_t update, const exphil_report *report)
 {
     return (held_score){update,
                         {report->nll, report->loss, report->exact_accuracy, report->exact_change_accuracy,
-                         report->alone_frames ? report->alone_nll : NAN}};
+                         report->alone_frames ? report->alone_nll : NAN,
+                         report->value_frames ? report->unexplained : NAN}};
 }
 
 static bool no_memory(void)
@@ -50,7 +51,8 @@ bool scores_have(const train_scores *s, int64_t update)
 /* Is this value better than that one by more than a share of it? Anything finite is better than what is not. */
 static bool better(score_metric metric, double value, double than, double share)
 {
-    bool less = metric == SCORE_NLL || metric == SCORE_LOSS || metric == SCORE_ALONE;
+    bool less =
+        metric == SCORE_NLL || metric == SCORE_LOSS || metric == SCORE_ALONE || metric == SCORE_UNEXPLAINED;
     if (!isfinite(value) || !isfinite(than)) return isfinite(value) && !isfinite(than);
     return less ? value < than - share * fabs(than) : value > than + share * fabs(than);
 }

@@ -9,13 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the best weights are chosen by. Of the first two, and alone, less is better. */
+/* What the best weights are chosen by. Of nll, loss, alone and unexplained less is better. */
 typedef enum score_metric {
     SCORE_NLL,
     SCORE_LOSS,
     SCORE_EXACT,
     SCORE_CHANGE,
     SCORE_ALONE,
+    SCORE_UNEXPLAINED,
     SCORE_METRICS
 } score_metric;
 extern const char *const score_names[SCORE_METRICS];

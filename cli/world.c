@@ -1,7 +1,9 @@
-/* A world by its name. Of another library it is what the function exphil_world_open there makes (exphil/learn.h). */
+/* A world by its name: the library's own, and the drill. Of another library it is what the function exphil_world_open there
+ * makes (exphil/learn.h). */
 #include "world.h"
 
 #include "commands.h"
+#include "drill_game.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -14,6 +16,7 @@ static const struct {
     const char *name, *of_seats[2];
 } names[] = {{"cartpole", {"cartpole", NULL}},
              {"cartpole-blind", {"cartpole-blind", NULL}},
+             {"drill", {"drill", NULL}},
              {"pong", {"pong", "pong-two"}},
              {"pong-two", {NULL, "pong-two"}}};
 enum { NAMES = sizeof names / sizeof names[0] };
@@ -93,6 +96,7 @@ bool world_open(exphil_context *context, const char *name, int64_t lanes, int se
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     if (world_foreign(name)) return open_foreign(name, lanes, seats, world);
+    if (strcmp(name, "drill") == 0 && seats == 1) return drill_game_open(lanes, world);
     int i = find(name);
     if (exphil_world_create(context, i < NAMES ? names[i].of_seats[seats - 1] : name, lanes, world, &error) <
         0)

@@ -8,8 +8,8 @@
 
 /* Of --world. */
 #define WORLD_HELP                                                                                           \
-  "cartpole; cartpole-blind, without speeds; pong; pong-two, which is pong against itself; NAME:ARGUMENTS "  \
-  "or "                                                                                                      \
+  "cartpole; cartpole-blind, without speeds; drill, that of exphil drill; pong; pong-two, which is pong "    \
+  "against itself; NAME:ARGUMENTS or "                                                                       \
   "FILE.so:ARGUMENTS, a library of another game"
 
 /* Whether it is of another library: FILE.so, FILE.so:ARGUMENTS or NAME:ARGUMENTS. */

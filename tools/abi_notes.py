@@ -31,7 +31,7 @@ FIELDS = {
         "precision": "Precision", "activations": "DataType", "fake_quantize": "DataType", "saved_weights": "Weights",
         "as_played": FLAG},
     "exphil_head_play": {"deterministic": FLAG},
-    "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver"},
+    "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver", "adoptable": FLAG},
     "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},
     "exphil_slp_info": {
         "container": "Container", "stop": "Stop", "truncated": FLAG, "rollback": "Rollback", "metadata": "Metadata"},
@@ -44,8 +44,10 @@ FIELDS = {
         "teams": "Presence", "items": "Presence", "complete": FLAG, "humans": FLAG, "result": "GameResult", "duplicates": FLAG},
     "exphil_plan_config": {"by_hand": FLAG, "no_checkpoint": FLAG},
     "exphil_plan": {"host_peak_purpose": "PlanPurpose", "device_peak_purpose": "PlanPurpose", "fits": FLAG},
+    "exphil_outcome_config": {"shuffle": FLAG},
     "exphil_learner_metrics": {"taken_back": FLAG},
     "exphil_match_config": {"deterministic": FLAG},
+    "exphil_live_config": {"way": "LiveWay", "paced": FLAG},
 }
 
 # What a host fills in; all else is told by the library.
@@ -54,7 +56,8 @@ GIVEN = [
     "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config", "exphil_dataset_config",
     "exphil_replay_config", "exphil_split_config", "exphil_sampling", "exphil_optimizer_config", "exphil_head_loss",
     "exphil_trainer_config", "exphil_head_play", "exphil_session_config", "exphil_slp_config", "exphil_selection",
-    "exphil_plan_config", "exphil_examination", "exphil_rollout_config", "exphil_learner_config", "exphil_match_config"]
+    "exphil_plan_config", "exphil_examination", "exphil_rollout_config", "exphil_learner_config", "exphil_match_config",
+    "exphil_outcome_config", "exphil_melee_reward_config", "exphil_live_config"]
 
 # Which EXPHIL_MELEE_HAS_... tells that a field of a character is known.
 KNOWN = {
@@ -92,6 +95,8 @@ ENUMS = {
             "doc": "How an episode stands after a frame. OVER: nothing comes any more. CUT_OFF: it would have gone on."},
     "BlockWeights": {"first": "EXPHIL_BLOCK_CURRENT", "prefix": "EXPHIL_BLOCK_",
                      "doc": "Which weights may have played a block. CURRENT: those that the rollout has. ANY: others too."},
+    "LiveWay": {"first": "EXPHIL_LIVE_IMITATE", "prefix": "EXPHIL_LIVE_",
+                "doc": "What a policy learns from behind its game. IMITATE: a person who takes over. REINFORCE: rewards."},
     "Rollback": {"first": "EXPHIL_SLP_LAST", "prefix": "EXPHIL_SLP_",
                  "doc": "Which simulation of a frame a replay gives: the last complete one, the first, or all of them."},
     "Dump": {"first": "EXPHIL_SLP_DUMP_STATE", "prefix": "EXPHIL_SLP_DUMP_",
@@ -165,9 +170,19 @@ ELIXIR = [
     ("game_player", "player", "exphil_game_player", None),
     ("selection_config", "selection", "exphil_selection", None),
     ("selection_report", "report", "exphil_selection_report", None),
+    ("reward_config", "reward", "exphil_melee_reward_config", None),
+    ("outcome_config", "outcome", "exphil_outcome_config", None),
+    ("outcome_metrics", "outcome", "exphil_outcome_metrics", None),
+    ("rollout_config", "rollout", "exphil_rollout_config", None),
+    ("learner_config", "learner", "exphil_learner_config", None),
+    ("learner_metrics", "learner", "exphil_learner_metrics", None),
+    ("match_config", "match", "exphil_match_config", None),
+    ("match_result", "match", "exphil_match_result", None),
+    ("opponent_record", "record", "exphil_record", None),
+    ("block_info", "block", "exphil_block_info", None),
 ]
 # Records of nif_spec.c and its like, which are no structs of the header.
-ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map"]
+ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map", "rewards_map"]
 # Lists of names that other files use, too.
 ELIXIR_SHARED = ["type", "mode", "log_level"]
 # What a policy is told needs lists that go with their lengths: for Python and Rust so far.
@@ -342,6 +357,12 @@ PYTHON = {
     "exphil_match_result": ("MatchResult",
         "What came of a match, for the first policy: score is (won + drawn / 2) / games, low and high are 95 % of the scores that\n"
         "    other starts would have given. points, points_against and frames are those of all games."),
+    "exphil_live_info": ("LiveInfo",
+        "What was played and learnt behind a game so far.\n"
+        "\n"
+        "    failed is the status that ended learning, unsaved what the thread's last save came to, 0 where all is well; message\n"
+        "    is the text of failed, else of unsaved.\n"
+        "    "),
     "exphil_record": ("Record",
         "Episodes that ended against an opponent, of whoever learns: won and lost by the sum of an episode's rewards."),
 }

@@ -267,6 +267,9 @@ namespace Exphil
             public double alone_nll;
             public double alone_accuracy;
             public double alone_change_accuracy;
+            public long value_frames;
+            public double value_loss;
+            public double unexplained;
         }
         internal struct exphil_session_config
         {
@@ -409,9 +412,8 @@ namespace Exphil
         public int? DelayFrames;
         public ulong Seed;
         public long Streams, DeadlineNs;
-        public bool Deterministic;
+        public bool Deterministic, Adoptable;
         public Deliver Deliver;
-        public int Adoptable;
 
         internal void Give(ref exphil_session_config raw, Pins pins)
         {
@@ -422,7 +424,7 @@ namespace Exphil
             if (DeadlineNs != 0) raw.deadline_ns = DeadlineNs;
             if (Deterministic) raw.deterministic = 1;
             if (Deliver != 0) raw.deliver = (int)Deliver;
-            if (Adoptable != 0) raw.adoptable = Adoptable;
+            if (Adoptable) raw.adoptable = 1;
         }
     }
 
@@ -581,9 +583,9 @@ namespace Exphil
 
     public sealed class Report
     {
-        public long Frames, ChangeFrames, AloneMostFrames, AloneFrames, AloneChangeFrames;
+        public long Frames, ChangeFrames, AloneMostFrames, AloneFrames, AloneChangeFrames, ValueFrames;
         public double Loss, Nll, FrequencyNll, ExactAccuracy, ExactChangeAccuracy, ExactMajority, ExactMajorityChange, ExactCopy,
-            AloneNll, AloneAccuracy, AloneChangeAccuracy;
+            AloneNll, AloneAccuracy, AloneChangeAccuracy, ValueLoss, Unexplained;
 
         internal static unsafe Report Of(exphil_report raw)
         {
@@ -605,6 +607,9 @@ namespace Exphil
                 AloneNll = raw.alone_nll,
                 AloneAccuracy = raw.alone_accuracy,
                 AloneChangeAccuracy = raw.alone_change_accuracy,
+                ValueFrames = raw.value_frames,
+                ValueLoss = raw.value_loss,
+                Unexplained = raw.unexplained,
             };
         }
     }

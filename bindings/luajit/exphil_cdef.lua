@@ -24,7 +24,7 @@ return {
             texts = "",
         },
         exphil_report = {
-            counts = "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority exact_majority_change exact_copy heads alone_most_frames alone_frames alone_change_frames alone_nll alone_accuracy alone_change_accuracy",
+            counts = "frames change_frames loss nll frequency_nll exact_accuracy exact_change_accuracy exact_majority exact_majority_change exact_copy heads alone_most_frames alone_frames alone_change_frames alone_nll alone_accuracy alone_change_accuracy value_frames value_loss unexplained",
             hashes = "",
             texts = "",
         },
@@ -165,7 +165,7 @@ exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *pat
 exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error);
 void exphil_trainer_destroy(exphil_trainer *trainer);
 typedef struct exphil_head_report { double loss; double nll; double accuracy; double top3; double change_accuracy; double majority_accuracy; double copy_accuracy; double frequency_nll; } exphil_head_report;
-typedef struct exphil_report { size_t struct_size; int64_t frames; int64_t change_frames; double loss; double nll, frequency_nll; double exact_accuracy; double exact_change_accuracy; double exact_majority; double exact_majority_change; double exact_copy; int64_t heads; exphil_head_report head[16]; int64_t alone_most_frames; int64_t alone_frames; int64_t alone_change_frames; double alone_nll; double alone_accuracy; double alone_change_accuracy; } exphil_report;
+typedef struct exphil_report { size_t struct_size; int64_t frames; int64_t change_frames; double loss; double nll, frequency_nll; double exact_accuracy; double exact_change_accuracy; double exact_majority; double exact_majority_change; double exact_copy; int64_t heads; exphil_head_report head[16]; int64_t alone_most_frames; int64_t alone_frames; int64_t alone_change_frames; double alone_nll; double alone_accuracy; double alone_change_accuracy; int64_t value_frames; double value_loss; double unexplained; } exphil_report;
 exphil_status exphil_evaluate(const exphil_model *model, const exphil_dataset *dataset, const exphil_dataset *frequencies, const exphil_head_loss *losses, int64_t batch, exphil_report *report, exphil_error *error);
 exphil_status exphil_trainer_evaluate(const exphil_trainer *trainer, int32_t which, const exphil_dataset *dataset, const exphil_dataset *frequencies, exphil_report *report, exphil_error *error);
 exphil_status exphil_model_compare(const exphil_model *reference, const exphil_model *model, const exphil_dataset *dataset, int64_t batch, exphil_comparison *comparison, exphil_error *error);

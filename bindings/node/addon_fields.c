@@ -225,6 +225,9 @@ const struct field report_fields[] = {
     FIELD(exphil_report, F_F64, alone_nll),
     FIELD(exphil_report, F_F64, alone_accuracy),
     FIELD(exphil_report, F_F64, alone_change_accuracy),
+    FIELD(exphil_report, F_I64, value_frames),
+    FIELD(exphil_report, F_F64, value_loss),
+    FIELD(exphil_report, F_F64, unexplained),
     FIELDS_END
 };
 
@@ -242,7 +245,7 @@ const struct field session_fields[] = {
     FIELD(exphil_session_config, F_I64, deadline_ns),
     FIELD(exphil_session_config, F_FLAG, deterministic),
     FIELD(exphil_session_config, F_I32, deliver),
-    FIELD(exphil_session_config, F_I32, adoptable),
+    FIELD(exphil_session_config, F_FLAG, adoptable),
     FIELDS_END
 };
 

@@ -67,7 +67,7 @@ export interface SessionOptions {
   deadline_ns?: number;
   deterministic?: number | boolean;
   deliver?: number | 'due' | 'decided';
-  adoptable?: number;
+  adoptable?: number | boolean;
 }
 
 export interface ReplayOptions {
@@ -162,7 +162,7 @@ export type DatasetInfo = Info<
 export type Report = Info<
   'frames' | 'change_frames' | 'loss' | 'nll' | 'frequency_nll' | 'exact_accuracy' | 'exact_change_accuracy'
   | 'exact_majority' | 'exact_majority_change' | 'exact_copy' | 'alone_most_frames' | 'alone_frames' | 'alone_change_frames'
-  | 'alone_nll' | 'alone_accuracy' | 'alone_change_accuracy'
+  | 'alone_nll' | 'alone_accuracy' | 'alone_change_accuracy' | 'value_frames' | 'value_loss' | 'unexplained'
 >;
 // Written by hand from here on.
 

@@ -67,6 +67,7 @@ void retro_set_audio_sample_batch(retro_audio_sample_batch_t callback)
 
 void retro_set_input_poll(retro_input_poll_t callback)
 {
+    plugin.poll = callback;
     if (!plugin_open_core()) plugin.core.retro_set_input_poll(callback);
 }
 

@@ -4,7 +4,7 @@
  *   plugin_frame.c   what happens around one frame       plugin_state.c   save states
  *   plugin_player.c  the policy, steps -> trace          plugin_record.c  episodes -> corpus
  *   plugin_teacher.c the scripted player                 plugin_watch.c   what keeps them waiting
- *   plugin_fit.c     map and weights */
+ *   plugin_fit.c     map and weights                     plugin_learn.c   a person takes over, the policy learns */
 #ifndef EXPHIL_PLUGIN_H
 #define EXPHIL_PLUGIN_H
 
@@ -12,7 +12,7 @@
 #include "core_memory.h"
 #include "game_map.h"
 
-#include <exphil/exphil.h>
+#include <exphil/live.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -21,7 +21,7 @@
 #define PLUGIN_LEAST_FRAMES 30    /* a shorter episode is none */
 #define PLUGIN_TIMES        65536 /* latest frames whose cost is kept */
 
-enum plugin_mode { MODE_OFF, MODE_RECORD, MODE_PLAY };
+enum plugin_mode { MODE_OFF, MODE_RECORD, MODE_PLAY, MODE_LEARN };
 
 /* A scripted player: fills action [heads] for the bytes that the map calls state, player from 1. Anything but 0: it leaves
  * this frame to the person at the pad. */
@@ -64,6 +64,16 @@ struct plugin_record {
     int64_t bytes;
 };
 
+struct plugin_learn {
+    exphil_live *live;
+    int person;      /* 1: the person plays, 0: the policy */
+    int held;        /* the button that says so was down in the frame before */
+    uint16_t button; /* a bit */
+    int failure_told, unsaved_told;
+    int paced;              /* the game waits for it now and then, so that a run is a function of its seeds */
+    char path[PLUGIN_PATH]; /* of what was learnt */
+};
+
 /* What has been seen of this game so far, and said. */
 struct plugin_watch {
     int begun;           /* it was once as the map wants it */
@@ -88,6 +98,7 @@ struct plugin {
     char core_message[PLUGIN_MESSAGE];
     retro_environment_t environment;
     retro_input_state_t input;
+    retro_input_poll_t poll;
     retro_log_printf_t log;
     int bitmasks, options_told, options_changed, foreign_told;
     int failed; /* something was told as an error since the game was loaded */
@@ -101,6 +112,7 @@ struct plugin {
     struct plugin_player player;
     struct plugin_teacher teacher;
     struct plugin_record record;
+    struct plugin_learn learn;
     struct plugin_game game;
     struct plugin_watch watch;
 
@@ -125,6 +137,7 @@ void plugin_say(enum retro_log_level level, const char *format, ...) __attribute
 void plugin_tell(const char *format, ...)
     __attribute__((format(printf, 1, 2))); /* an error: to the log and the screen */
 void plugin_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* no error, there too */
+void plugin_note(const char *text);                                              /* good to know, there too */
 bool plugin_environment(unsigned command, void *data);                           /* what the core is given */
 void plugin_send_options(void); /* unless the core's brought ours along */
 void plugin_poll_options(void);
@@ -146,6 +159,7 @@ void plugin_before_frame(void);
 void plugin_after_frame(void);
 void plugin_new_start(void); /* the console was reset, or a state without our part was loaded */
 int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id);
+void plugin_pad(struct game_press *held); /* what the person holds */
 
 /* plugin_player.c */
 void plugin_player_open(void); /* there is a session, or it has been told, or there is no file */
@@ -165,6 +179,11 @@ void plugin_record_stop(void); /* what is recorded is kept */
 void plugin_record_frame(void);
 void plugin_record_end_episode(void);
 void plugin_record_close(void);
+
+/* plugin_learn.c */
+int plugin_learn_open(void);   /* -1: told, nothing is learnt */
+int plugin_learn_step(void);   /* -1: told, and the player has failed */
+void plugin_learn_close(void); /* what was learnt is saved; there is no session then */
 
 /* plugin_watch.c */
 void plugin_watch_unready(void);      /* a frame of which the map says that the game does not run */

@@ -13,7 +13,8 @@ static enum plugin_mode mode_of(const char *setting)
     if (!setting) return plugin.player.session ? MODE_PLAY : MODE_OFF;
     if (!strcmp(setting, "record")) return MODE_RECORD;
     if (!strcmp(setting, "play")) return MODE_PLAY;
-    if (strcmp(setting, "off") != 0) plugin_tell("mode '%.40s' is none of play, record, off", setting);
+    if (!strcmp(setting, "learn")) return MODE_LEARN;
+    if (strcmp(setting, "off") != 0) plugin_tell("mode '%.40s' is none of play, learn, record, off", setting);
     return MODE_OFF;
 }
 
@@ -31,22 +32,39 @@ static void tell_no_policy(int asked)
         plugin_tell("no policy to play: set EXPHIL_MODEL, or put GAME.safetensors beside the game");
 }
 
+/* Learning ends, and what it learnt plays on, from a start. */
+static void end_learning(void)
+{
+    if (plugin.mode != MODE_LEARN) return;
+    plugin_learn_close();
+    plugin_player_close();
+    plugin_player_open();
+}
+
+/* What was learnt cannot be learnt further: the policy plays as it is. */
+static enum plugin_mode begin_learning(void)
+{
+    return plugin_learn_open() ? MODE_PLAY : MODE_LEARN;
+}
+
 static void choose_mode(void)
 {
     const char *setting = plugin_setting("EXPHIL_MODE", "exphil_mode");
     enum plugin_mode mode = mode_of(setting);
-    if (!plugin.player.session && (mode == MODE_PLAY || !setting)) {
+    if (!plugin.player.session && (mode == MODE_PLAY || mode == MODE_LEARN || !setting)) {
         tell_no_policy(setting != NULL);
         mode = MODE_OFF;
     }
     if (mode == plugin.mode) return;
     plugin_record_close();
-    plugin.mode = mode;
+    end_learning();
+    plugin.mode = mode == MODE_LEARN ? begin_learning() : mode;
     plugin_new_start();
     if (mode == MODE_RECORD) plugin_record_open();
-    if (mode == MODE_PLAY)
-        plugin_say(RETRO_LOG_INFO, "%s plays port %u, %s actions", plugin.player.path, plugin.port + 1,
-                   plugin.player.likeliest ? "likeliest" : "sampled");
+    if (plugin.mode == MODE_PLAY || plugin.mode == MODE_LEARN)
+        plugin_say(RETRO_LOG_INFO, "%s plays port %u, %s actions%s", plugin.player.path, plugin.port + 1,
+                   plugin.player.likeliest ? "likeliest" : "sampled",
+                   plugin.mode == MODE_LEARN ? ", and learns when you take over" : "");
 }
 
 static int open_map(void)
@@ -126,6 +144,7 @@ static void report(void)
 void plugin_end_game(void)
 {
     plugin_record_close();
+    plugin_learn_close();
     if (plugin.has_map) report();
     plugin_player_close();
     plugin_teacher_close();
@@ -203,12 +222,14 @@ void plugin_before_frame(void)
     plugin_watch_running();
     if (plugin.mode == MODE_PLAY && !plugin.player.failed)
         plugin.pressing = plugin_player_step() == 0;
+    else if (plugin.mode == MODE_LEARN && !plugin.player.failed)
+        plugin.pressing = plugin_learn_step() == 0;
     else if (plugin.mode == MODE_RECORD)
         plugin.pressing = plugin_teacher_act() == 0;
     if (plugin.pressing)
         game_map_press(&plugin.map, plugin.mode == MODE_RECORD ? plugin_disturb() : plugin.action,
                        &plugin.press);
-    if (plugin.pressing && plugin.mode == MODE_PLAY)
+    if (plugin.pressing && plugin.mode != MODE_RECORD)
         plugin.decision_ns[plugin.player.rows++ % PLUGIN_TIMES] = (int32_t)(plugin_now() - start);
 }
 
@@ -224,10 +245,18 @@ static uint16_t held_buttons(unsigned port)
     return (uint16_t)buttons;
 }
 
-/* The person's buttons but for those that an action answers for. */
+void plugin_pad(struct game_press *held)
+{
+    *held = (struct game_press){held_buttons(plugin.port), {0}, 15};
+    for (unsigned i = 0; i < GAME_MAP_AXES; i++)
+        held->axis[i] = plugin.input(plugin.port, RETRO_DEVICE_ANALOG, i / 2, i % 2);
+}
+
+/* The person's buttons but for those that an action answers for, and the one that is for us. */
 static uint16_t pad_buttons(void)
 {
-    return (uint16_t)((held_buttons(plugin.port) & ~plugin.owned_buttons) | plugin.press.buttons);
+    const unsigned own = plugin.owned_buttons | plugin.learn.button;
+    return (uint16_t)((held_buttons(plugin.port) & ~own) | plugin.press.buttons);
 }
 
 int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id)
@@ -256,9 +285,8 @@ void plugin_after_frame(void)
 {
     if (plugin.mode != MODE_RECORD || !plugin.game.running) return;
     if (!plugin.pressing && plugin.input) { /* a person: what the core was told in this frame */
-        struct game_press held = {held_buttons(plugin.port), {0}, 15};
-        for (unsigned i = 0; i < GAME_MAP_AXES; i++)
-            held.axis[i] = plugin.input(plugin.port, RETRO_DEVICE_ANALOG, i / 2, i % 2);
+        struct game_press held;
+        plugin_pad(&held);
         game_map_action(&plugin.map, &held, plugin.action);
     }
     plugin_record_frame();

@@ -13,9 +13,10 @@
 #define OPTIONS_MOST 512
 
 static const struct retro_variable own_options[] = {
-    {"exphil_mode", "Policy: what it does; auto|play|record|off"},
+    {"exphil_mode", "Policy: what it does; auto|play|learn|record|off"},
     {"exphil_port", "Policy: controller port (when the game is loaded); auto|1|2|3|4|5|6|7|8"},
     {"exphil_choice", "Policy: choice of actions (when the game is loaded); sampled|likeliest"},
+    {"exphil_take_over", "Policy: button by which you take over while it learns; select|l|r|l2|r2|l3|r3|x|y"},
 };
 #define OWN_OPTIONS (sizeof own_options / sizeof *own_options)
 
@@ -64,6 +65,13 @@ void plugin_warn(const char *format, ...)
     va_start(list, format);
     show(RETRO_LOG_WARN, format, list);
     va_end(list);
+}
+
+void plugin_note(const char *text)
+{
+    struct retro_message message = {text, 120};
+    log_line(RETRO_LOG_INFO, text);
+    if (plugin.environment) plugin.environment(RETRO_ENVIRONMENT_SET_MESSAGE, &message);
 }
 
 int64_t plugin_now(void)

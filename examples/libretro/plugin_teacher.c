@@ -37,7 +37,7 @@ static int stop_teacher(void)
 {
     plugin.teacher.act = NULL;
     plugin.teacher.missing = 1;
-    plugin_record_stop();
+    if (plugin.mode == MODE_RECORD) plugin_record_stop();
     return -1;
 }
 

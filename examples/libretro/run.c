@@ -19,11 +19,14 @@
 #define SHOWN_LATER  2 /* frames from a console's memory to its screen */
 
 typedef int32_t (*teacher_fn)(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
+typedef int32_t (*takes_over_fn)(const uint8_t *state, uint32_t bytes, int32_t player);
 
 /* A player whom the runner plays: by a teacher's library, or at random. */
 struct seat {
     struct game_map map;
     teacher_fn teacher;
+    takes_over_fn takes_over; /* NULL: always there */
+    int plays, pressed;       /* as the button was pressed last; and it was in the frame before */
     uint64_t random;
     int begun; /* the game was once as the map wants it */
 };
@@ -43,23 +46,26 @@ static struct {
     int64_t scored[2];
 } run = {.frames = 600, .picture_from = -1, .picture_frames = 1200};
 
-static const char usage[] = "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
-                            "  --frames N            how many (default 600)\n"
-                            "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
-                            "random (may be given 4 times)\n"
-                            "  --score MAP           counts points as the map says; its player stands first\n"
-                            "  --option NAME=VALUE   a core option (may be given 16 times)\n"
-                            "  --picture FILE.gif    takes a picture of every third frame ...\n"
-                            "  --picture-from N      ... from this one on (default: where the game of "
-                            "--score or --seat begins) ...\n"
-                            "  --picture-frames N    ... for so many frames (default 1200)\n"
-                            "  --names OWN OTHER     writes who plays and the points of --score under the "
-                            "picture; OWN is the player of its map\n"
-                            "  --drill N             then N times: save, 120 frames, load, the same 120 "
-                            "frames; demands the same memory in each\n"
-                            "  --realtime            60 frames a second instead of as fast as it goes\n"
-                            "  --blind               no picture and no sound is asked of the core\n"
-                            "  --verbose             what core and plugin say\n";
+static const char usage[] =
+    "usage: exphil-libretro-run --core FILE --rom FILE [OPTIONS]\n"
+    "  --frames N            how many (default 600)\n"
+    "  --seat MAP WHO        plays the map's player: WHO is a teacher's library, or "
+    "random (may be given 4 times).\n"
+    "                        A library with exphil_takes_over presses select when it takes "
+    "over from a policy, and hands back\n"
+    "  --score MAP           counts points as the map says; its player stands first\n"
+    "  --option NAME=VALUE   a core option (may be given 16 times)\n"
+    "  --picture FILE.gif    takes a picture of every third frame ...\n"
+    "  --picture-from N      ... from this one on (default: where the game of "
+    "--score or --seat begins) ...\n"
+    "  --picture-frames N    ... for so many frames (default 1200)\n"
+    "  --names OWN OTHER     writes who plays and the points of --score under the "
+    "picture; OWN is the player of its map\n"
+    "  --drill N             then N times: save, 120 frames, load, the same 120 "
+    "frames; demands the same memory in each\n"
+    "  --realtime            60 frames a second instead of as fast as it goes, and how many were late\n"
+    "  --blind               no picture and no sound is asked of the core\n"
+    "  --verbose             what core and plugin say\n";
 
 static int64_t now(void)
 {
@@ -89,6 +95,7 @@ static int add_seat(const char *map, const char *who)
     void *library = dlopen(who, RTLD_NOW | RTLD_LOCAL);
     if (library) *(void **)&seat->teacher = dlsym(library, "exphil_teacher");
     if (!seat->teacher) return fprintf(stderr, "exphil-libretro-run: no teacher: %s\n", dlerror()), -1;
+    *(void **)&seat->takes_over = dlsym(library, "exphil_takes_over");
     return 0;
 }
 
@@ -210,6 +217,19 @@ static int check_maps(void)
     return wrong;
 }
 
+/* For one frame, when who plays is to change: the plugin takes a button that was up before. */
+static void press_button(struct seat *seat, const uint8_t *state, struct game_press *pad)
+{
+    int wanted = seat->takes_over(state, seat->map.state_bytes, seat->map.player) != 0;
+    if (wanted != seat->plays && !seat->pressed) {
+        pad->buttons |= 1u << RETRO_DEVICE_ID_JOYPAD_SELECT;
+        seat->plays = wanted;
+        seat->pressed = 1;
+    } else {
+        seat->pressed = 0;
+    }
+}
+
 static void play_seat(struct seat *seat)
 {
     double values[GAME_MAP_FIELDS];
@@ -218,7 +238,9 @@ static void play_seat(struct seat *seat)
     if (read_game(&seat->map, values, &seat->begun)) return;
     if (seat->teacher) {
         const uint8_t *state = core_memory_at(&host.memory, seat->map.state_address, seat->map.state_bytes);
-        if (!state || seat->teacher(state, seat->map.state_bytes, seat->map.player, action)) return;
+        if (!state) return;
+        if (seat->takes_over) press_button(seat, state, pad);
+        if (seat->teacher(state, seat->map.state_bytes, seat->map.player, action)) return;
     } else {
         for (int h = 0; h < seat->map.heads; h++) {
             const struct game_head *head = &seat->map.head[h];
@@ -363,7 +385,7 @@ static int drill(void)
 
 static int play(void)
 {
-    int64_t start = now();
+    int64_t start = now(), late = 0;
     for (long frame = 0; frame < run.frames; frame++) {
         one_frame();
         count_points();
@@ -371,10 +393,12 @@ static int play(void)
         if (!run.realtime) continue;
         int64_t due = start + (int64_t)((double)(frame + 1) * FRAME_NS) - now();
         struct timespec wait = {0, due > 0 ? (long)(due % 1000000000) : 0};
+        late += due < 0;
         nanosleep(&wait, NULL);
     }
     double seconds = (double)(now() - start) / 1e9;
     printf("%ld frames, %.0f a second\n", run.frames, (double)run.frames / seconds);
+    if (run.realtime) printf("late %lld of %ld frames\n", (long long)late, run.frames);
     if (run.score) printf("score %lld:%lld\n", (long long)run.scored[0], (long long)run.scored[1]);
     print_costs();
     printf("memory %016llx\n", (unsigned long long)core_host_hash(&host, 0));

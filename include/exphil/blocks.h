@@ -30,7 +30,8 @@ EXPHIL_API size_t exphil_rollout_block_size(const exphil_rollout *rollout);
  * actions, actions, logits, log-probabilities, values, rewards and ends, and a hash over all. Numbers are little-endian; a
  * block is of one release, and another one may refuse it (EXPHIL_E_FORMAT). The rollout is as before: exphil_rollout_adopt
  * begins its next chunk. By the thread that steps.
- * size_bytes: exphil_rollout_block_size, else EXPHIL_E_INVALID. EXPHIL_E_STATE: the chunk is not full. */
+ * size_bytes: exphil_rollout_block_size, else EXPHIL_E_INVALID. EXPHIL_E_STATE: the chunk is not full, or its world has failed.
+ * Frames that the host overrode are marked, so that they are imitated where they are learnt from. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_block_save(const exphil_rollout *rollout,
                                                                     void *block, size_t size_bytes,
                                                                     exphil_error *error);

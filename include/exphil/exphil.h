@@ -1296,10 +1296,18 @@ typedef struct exphil_report {
     double alone_nll;             /* of the recorded action, nats per frame, sum over heads */
     double alone_accuracy;        /* all heads right */
     double alone_change_accuracy; /* all heads right, on change frames */
+    /* The value head against what came: G is the return of the frame in which the row's action acts, of the dataset's
+     * rewards (exphil_dataset_rewards_set in learn.h), V what the head says. 0 where there is no such frame: the model has
+     * no value head, the dataset no rewards, or all games were cut off */
+    int64_t value_frames; /* whose return is known */
+    double value_loss;    /* mean (V - G)^2 */
+    double
+        unexplained; /* value_loss / variance of G: 0 perfect, 1 as good as the mean; 1 where the variance is 0 */
 } exphil_report;
 /* clang-format off */
 #define EXPHIL_REPORT_INIT \
-    { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } }, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { { 0, 0, 0, 0, 0, 0, 0, 0 } }, 0, 0, 0, 0, 0, 0, \
+      0, 0, 0 }
 /* clang-format on */
 
 /* losses as in exphil_trainer_config; may be NULL. batch: lanes at a time, 0 = 16; means are summed lane

@@ -93,7 +93,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_dataset_rewards_set(exphil_data
  * by mask; nll is plain, without smoothing and focal. */
 typedef struct exphil_outcome_config {
     size_t struct_size;
-    double imitation; /* 0 = 1; negative: only the value is learnt */
+    double imitation; /* 0 = 1; negative: only the value is learnt, and the optimizer's decay must be 0 */
     double value;     /* 0 = 0.5 */
     double beta;      /* in units of the rewards; 0: all rows weigh the same */
     double cap;       /* 0 = 5 */
@@ -112,7 +112,7 @@ typedef struct exphil_outcome_metrics {
     int64_t update, frames; /* as in exphil_metrics */
     int64_t known;          /* rows of the batch whose return is known */
     double loss, nll, value_loss, gradient_norm;
-    double unexplained; /* mean (G - V)^2 / variance of G in the batch; 1 where that is 0 */
+    double unexplained; /* mean (G - V)^2 / variance of G in the batch; 1 where returns are all the same */
     double
         effective; /* (sum of w)^2 / (n sum of w^2): the share of the rows that so many of equal weight would be;
                            below 0.2 few rows say all: beta is too small */
@@ -124,7 +124,7 @@ typedef struct exphil_outcome_metrics {
 
 /* One update from the trainer's prefetcher by this loss, in the place of exphil_trainer_step; config may be NULL. Model: with a
  * value head. EXPHIL_E_NUMERIC as exphil_trainer_backward: the batch is passed over. After other failures the next call takes
- * the same batch. EXPHIL_E_UNSUPPORTED: as exphil_trainer_forward, and a communicator. */
+ * the same batch. EXPHIL_E_UNSUPPORTED: as exphil_trainer_forward, a communicator, and decay without imitation. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_outcome(exphil_trainer *trainer,
                                                                       const exphil_outcome_config *config,
                                                                       exphil_outcome_metrics *metrics,
@@ -170,9 +170,9 @@ typedef struct exphil_forward {
  * given; mask is not used but to tell in exphil_metrics.frames how many frames were learnt from; where reset is 1 the
  * state before counts for nothing. All batches of a trainer have the shape of the first.
  * states: NULL: the carried state, as exphil_trainer_step_batch. Else where each lane begins: B blocks of
- * exphil_session_state_save, one after the other, of sessions of this model or of earlier or later weights of it
- * (EXPHIL_E_MISMATCH, EXPHIL_E_FORMAT); size_bytes is that of all. They are constants of the loss, and take the place
- * of the carried state.
+ * exphil_session_state_save, one after the other, of sessions of this model or of earlier or later weights of it;
+ * size_bytes is that of all. They are constants of the loss, and take the place of the carried state. EXPHIL_E_MISMATCH: of a
+ * model of another configuration. EXPHIL_E_FORMAT: no state, or one that release 0.1 saved, which does not say of what model.
  * On success exphil_trainer_backward or exphil_trainer_abandon must follow; all other calls of the trainer but destroy are
  * EXPHIL_E_STATE until then. EXPHIL_E_UNSUPPORTED: the trainer has accumulate above 1, own_past, or
  * EXPHIL_PRECISION_F16. Waits for updates that a GPU still works on. */
@@ -183,8 +183,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_forward(exphil_trainer 
                                                                  exphil_error *error);
 /* The second half: gradients of the host's loss by what forward gave, dlogits [B*T, L] and dvalues [B*T] reals, not
  * divided by anything; dvalues NULL: 0. Then clipping and AdamW, as exphil_trainer_step. loss is what metrics tells;
- * metrics may be NULL, its head losses are 0. EXPHIL_E_NUMERIC: a number is not finite, also in the gradient of the weights:
- * weights, moments and schedule are then as before, and the carried state starts from zero. After EXPHIL_E_IO
+ * metrics may be NULL, its head losses are 0. EXPHIL_E_NUMERIC: a number is not finite, and weights, moments and schedule are
+ * as before: of dlogits, dvalues or loss (the message names it), and the carried state is where the batch began, as after abandon;
+ * or of the gradient of the weights, and the carried state starts from zero, as after exphil_trainer_step. After EXPHIL_E_IO
  * (communicator) the update may be tried again from forward on. After any status the trainer takes all
  * calls again. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_backward(exphil_trainer *trainer,
@@ -206,7 +207,8 @@ enum { EXPHIL_GOES_ON = 0, EXPHIL_OVER = 1, EXPHIL_CUT_OFF = 2 };
  * players; seat s of lane l is stream l * seats + s. Rows and actions are those of spec, the same for all seats; floats and
  * ids are never NULL, also where there are none. Arrays are the caller's, and read and written during the call alone. The
  * functions return 0, or another number that ends the call of the library that asked (EXPHIL_E_IO). A world is played by one
- * call at a time: nobody watches over that. */
+ * call at a time. The library's own watch over that: where two threads are in one lane, the second one's call returns 2; where
+ * they are in one world of exphil_world_against, 3. Over a host's world nobody watches. */
 typedef struct exphil_world {
     size_t struct_size;
     void *user;
@@ -279,10 +281,14 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_create(const exphil_mod
                                                                 exphil_error *error);
 EXPHIL_API void exphil_rollout_destroy(exphil_rollout *rollout);
 /* Its session, for logits, values and latency. Steps, resets and restores of it are refused (EXPHIL_E_STATE), and it must not
- * be destroyed. A frame whose action was
- * overridden (exphil_session_override) is recorded with the action that was taken and not learnt from. */
+ * be destroyed. Other calls of it while the rollout is in a step or a reward are EXPHIL_E_BUSY, and those of the rollout while
+ * another thread is in the session: nothing has changed then.
+ * A frame whose action was overridden (exphil_session_override, until the next step; of the last frame of a chunk until it is
+ * learnt from or saved as a block) is recorded with the action that was put in its place, the policy's own too if that is what it
+ * would have done: reinforcement does not learn from it, exphil_learner_config.imitation does. */
 EXPHIL_API exphil_session *exphil_rollout_session(exphil_rollout *rollout);
-/* Hot. exphil_session_step_row, recorded. EXPHIL_E_STATE: the chunk is full, or the frame before has no reward yet. */
+/* Hot. exphil_session_step_row, recorded. EXPHIL_E_STATE: the chunk is full, the frame before has no reward yet, or the rollout
+ * plays a world. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_step(exphil_rollout *rollout, const float *floats,
                                                               const int32_t *ids, int32_t *actions);
 /* Hot. What came of the last step: reward [B], end [B]. A stream whose episode ended is reset, so that the next step's row
@@ -294,10 +300,13 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_step(exphil_rollout *ro
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward,
                                                                 const uint8_t *end, const float *floats,
                                                                 const int32_t *ids);
-/* Plays a world until the chunk is full; EXPHIL_E_STATE: it is full already. Streams are lanes * seats. The first call starts
- * its episodes; they go on from chunk to chunk. The seed of an episode is a function of config.seed, the lane and how many
- * the lane has had. After a world has failed (EXPHIL_E_IO, or a reward or end that is none) its games and what is recorded
- * no longer fit together: the rollout only refuses (EXPHIL_E_STATE) and is to be destroyed. */
+/* Plays a world until the chunk is full. Streams are lanes * seats. The first call starts its episodes; they go on from chunk
+ * to chunk, and so a rollout has one world, whose user and step are the same in every call. EXPHIL_E_STATE: it plays another
+ * one, the host has stepped it, or the chunk is full already. The seed of an episode is a function of config.seed, the lane and
+ * how many the lane has had. After a world has failed (EXPHIL_E_IO, or a row, reward or end that is none: EXPHIL_E_NUMERIC,
+ * EXPHIL_E_INVALID) its games and what is recorded no longer fit together: whatever is asked of the rollout and of a learner
+ * with it is EXPHIL_E_STATE, and it is to be destroyed. The learner is as before. EXPHIL_E_NUMERIC of the policy's logits:
+ * those games are cut off, and the call may be made again. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_run(exphil_rollout *rollout,
                                                              const exphil_world *world, exphil_error *error);
 
@@ -306,29 +315,38 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rollout_run(exphil_rollout *rol
 /* Proximal policy optimisation on what a policy has played, near a teacher if there is one. */
 typedef struct exphil_learner exphil_learner;
 
-/* The loss of a row, all terms means over the rows that are learnt from:
+/* The loss of a row, all terms means over the rows that are learnt from and that the policy decided:
  *   - surrogate * min(r A, clip(r, 1-clip, 1+clip) A) + value * (V - G)^2 + to_old * KL(old || new)
  *   + to_teacher * KL(new || teacher) + from_teacher * KL(teacher || new) - entropy * H(new)
  * r: ratio of the joint probabilities of the action, new to recorded (Schulman et al. 2017); A: generalised advantage
- * (Schulman et al. 2016), G = A + V; KL and entropy at the temperatures of play, sums over heads. */
+ * (Schulman et al. 2016), G = A + V; KL and entropy at the temperatures of play, sums over heads. And of the rows whose action the
+ * host put in the policy's place, a mean over these:
+ *   imitation * -log p(action)
+ * p: the joint probability at the temperatures of play (aggregated corrections: Ross et al. 2011). With a delay the row is the
+ * one in which the policy had decided what was replaced. Rows of burn_in, and those whose action never acts because the
+ * episode ends before, are in neither. */
 typedef struct exphil_learner_config {
     size_t struct_size;
-    double surrogate;        /* 0 = 1; negative: only the value is learnt */
+    double surrogate;        /* 0 = 1; negative: none */
     double clip;             /* 0 = 0.2 */
     double value;            /* 0 = 0.5 */
     double to_old;           /* 0: none */
     double to_teacher;       /* 0: none */
     double from_teacher;     /* 0: none */
     double entropy;          /* 0: none */
+    double imitation;        /* of rows whose action the host overrode; 0: none */
     double half_life_frames; /* after which a reward counts half; 0 = 240 */
     double lambda;           /* 0 = 0.95 */
     double most_kl;      /* mean KL(old || new) of a chunk above which its updates are taken back; 0: never */
     double reward_scale; /* 0 = 1 */
     int64_t epochs;      /* passes over a chunk; 0 = 4 */
-    int64_t batches;    /* updates of a pass: the largest number up to this that divides the streams; 0 = 4 */
-    int64_t burn_in;    /* first rows of a chunk that only warm up the state; 0: none */
-    int64_t value_only; /* chunks at the beginning that only the value is learnt from */
-    uint64_t seed;      /* of the order of streams */
+    int64_t batches; /* updates of a pass: the largest number up to this that divides the streams; 0 = 4 */
+    int64_t burn_in; /* first rows of a chunk that only warm up the state; 0: none */
+    /* Chunks at the beginning that only the value is learnt from. The policy stays as it is with EXPHIL_VALUE_DETACHED; a shared
+     * head's loss moves what they share. Here, and where no other term has a weight, the optimizer's decay must be 0, because
+     * it would move all weights: else EXPHIL_E_UNSUPPORTED of exphil_learner_create. */
+    int64_t value_only;
+    uint64_t seed; /* of the order of streams */
     /* 0: advantages are normalised to mean 0 and deviation 1 over a chunk, but not with a teacher; 1: always;
      * -1: never */
     int32_t normalise;
@@ -336,23 +354,25 @@ typedef struct exphil_learner_config {
 } exphil_learner_config;
 /* clang-format off */
 #define EXPHIL_LEARNER_CONFIG_INIT \
-    { sizeof(exphil_learner_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_learner_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* What came of a chunk; means over its rows that were learnt from, of the last epoch where they change. */
 typedef struct exphil_learner_metrics {
     size_t struct_size;
     int64_t chunks, updates; /* since the learner was made */
-    int64_t rows;            /* learnt from */
+    int64_t rows;            /* learnt from that the policy decided */
+    int64_t imitated;        /* rows that the host decided */
     int64_t episodes;        /* that ended in the chunk's frames */
     double episode_return;   /* mean of theirs over all streams, unscaled; 0 without any */
     double episode_frames;   /* mean length */
     double reward;           /* mean of a frame */
     double kl_old, kl_to_teacher, kl_from_teacher, entropy, ratio;
-    double clipped;    /* share of rows whose surrogate was clipped */
+    double clipped; /* share of rows whose surrogate was clipped */
+    double nll;     /* mean -log p of what the host did, over the imitated rows; told with imitation 0 too */
     double value_loss; /* mean (V - G)^2 */
-    double
-        unexplained; /* mean (G - V)^2 / variance of G, before the updates: 0 perfect, 1 as good as the mean */
+    /* mean (G - V)^2 / variance of G, before the updates: 0 perfect, 1 as good as the mean, and where that is 0 */
+    double unexplained;
     double loss, gradient_norm;
     /* Largest difference between a log-probability that was recorded and the one that forward computes before the first
      * update: 0 on the CPU with exphil_trainer_config.as_played */
@@ -362,7 +382,7 @@ typedef struct exphil_learner_metrics {
 } exphil_learner_metrics;
 /* clang-format off */
 #define EXPHIL_LEARNER_METRICS_INIT \
-    { sizeof(exphil_learner_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_learner_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* trainer: of a model with a value head, by hand (no prefetcher), not used by anybody else meanwhile; it is kept alive.
@@ -375,14 +395,16 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_create(exphil_trainer *
                                                                 exphil_error *error);
 EXPHIL_API void exphil_learner_destroy(exphil_learner *learner);
 /* Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk. The rollout is made
- * of the trainer's weights (exphil_trainer_model), so that it begins with them: recomputed tells if it was played by
- * others. That it learns is seen in reward and, where episodes end, in episode_return; entropy falls slowly, kl_old stays
- * near 0.001 to 0.02.
- * EXPHIL_E_STATE: it is not full. EXPHIL_E_MISMATCH: it was played by a model of another configuration. EXPHIL_E_NUMERIC: an
+ * of the trainer's weights (exphil_trainer_model), so that it begins with them. That it learns is seen in reward
+ * and, where episodes end, in episode_return; entropy falls slowly, kl_old stays near 0.001 to 0.02.
+ * EXPHIL_E_STATE: it is not full, its world has failed, or the learner's teacher follows another rollout: the teacher's state goes
+ * on from chunk to chunk, so that a learner with one has one rollout, and all of its chunks. EXPHIL_E_MISMATCH: a model of another
+ * configuration; other weights than the trainer's, which is what the rollout has after exphil_rollout_adopt of
+ * exphil_trainer_model (rows of other weights are learnt from as blocks, EXPHIL_BLOCK_ANY); another number of streams or rows
+ * than before, also of the trainer's own batches. EXPHIL_E_NUMERIC: an
  * update was refused, as exphil_trainer_backward says, or the teacher's logits are not finite, which then begins anew:
- * weights, moments and schedule are as before the chunk, which is done with. After EXPHIL_E_CANCELLED, and EXPHIL_E_MEMORY
- * before the first update, nothing has changed, and the call may be made again. The teacher's state goes on from chunk to
- * chunk: with one, a learner has one rollout. */
+ * weights, moments and schedule are as before the chunk, which is done with. After other failures but EXPHIL_E_DEVICE nothing
+ * has changed, and the call may be made again (EXPHIL_E_CANCELLED, EXPHIL_E_MEMORY, EXPHIL_E_BUSY). */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *learner,
                                                                 exphil_rollout *rollout,
                                                                 exphil_learner_metrics *metrics,
@@ -391,7 +413,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_update(exphil_learner *
 /* Between two chunks: exphil_trainer_save, with all that the next chunk depends on in the same checkpoint: the sessions' states,
  * the teacher's, the games of the world. world: what exphil_rollout_run plays, which has save and load
  * (EXPHIL_E_UNSUPPORTED: it has not); NULL: the host plays, and keeps its own games. EXPHIL_E_STATE: rows of a chunk are
- * recorded already, or none has been learnt from yet. */
+ * recorded already, none has been learnt from yet, the rollout's world has failed, or world or rollout are others than those
+ * that were learnt from. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_learner_save(const exphil_learner *learner,
                                                               const exphil_rollout *rollout,
                                                               const exphil_world *world, const char *path,

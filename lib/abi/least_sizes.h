@@ -8,6 +8,7 @@
 #include <exphil/examine.h>
 #include <exphil/games.h>
 #include <exphil/learn.h>
+#include <exphil/live.h>
 #include <exphil/match.h>
 #include <exphil/notes.h>
 #include <exphil/plan.h>
@@ -69,6 +70,8 @@ enum {
     XPH_LEAST_exphil_games_added = sizeof(exphil_games_added),                 /* not released */
     XPH_LEAST_exphil_selection = sizeof(exphil_selection),                     /* not released */
     XPH_LEAST_exphil_selection_report = sizeof(exphil_selection_report),       /* not released */
+    XPH_LEAST_exphil_live_config = sizeof(exphil_live_config),                 /* not released */
+    XPH_LEAST_exphil_live_info = sizeof(exphil_live_info),                     /* not released */
     XPH_LEAST_exphil_match_config = sizeof(exphil_match_config),               /* not released */
     XPH_LEAST_exphil_match_result = sizeof(exphil_match_result),               /* not released */
     XPH_LEAST_exphil_record = sizeof(exphil_record),                           /* not released */

@@ -183,13 +183,16 @@ typedef struct xph_thread xph_thread;
 exphil_status xph_thread_create(exphil_context *context, void (*fn)(void *arg), void *arg,
                                 xph_thread **thread, exphil_error *error);
 void xph_thread_join(xph_thread *thread);
+/* The calling thread, and all that it starts from now on, give way to others where the system lets them. */
+void xph_thread_step_back(void);
 
 typedef struct xph_mutex xph_mutex; /* with one condition variable */
 exphil_status xph_mutex_create(exphil_context *context, xph_mutex **mutex, exphil_error *error);
 void xph_mutex_destroy(xph_mutex *mutex);
 void xph_mutex_lock(xph_mutex *mutex);
 void xph_mutex_unlock(xph_mutex *mutex);
-void xph_mutex_wait(xph_mutex *mutex); /* unlock, sleep until broadcast, lock */
+void xph_mutex_wait(xph_mutex *mutex);                 /* unlock, sleep until broadcast, lock */
+void xph_mutex_wait_for(xph_mutex *mutex, int64_t ns); /* the same, at most so long */
 void xph_mutex_broadcast(xph_mutex *mutex);
 
 /* ---- CPU ----------------------------------------------------------------------------------------------- */
@@ -244,6 +247,8 @@ exphil_status xph_context_make(const exphil_context_config *config, exphil_conte
                                exphil_error *error);
 /* As many workers, the same instruction set, allocator and files; no log and no cancel hook. */
 exphil_status xph_context_like(const exphil_context *of, exphil_context **context, exphil_error *error);
+/* Its allocator and files. */
+void xph_context_hooks(const exphil_context *context, exphil_allocator *allocator, exphil_io *io);
 void xph_context_attach(exphil_context *context, void *attached, void (*close)(void *attached));
 void *xph_context_attached(const exphil_context *context);
 void xph_context_host_memory(const exphil_context *context, exphil_memory_info *info);

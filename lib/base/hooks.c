@@ -220,6 +220,12 @@ exphil_status xph_context_like(const exphil_context *of, exphil_context **contex
     return make(&draft, context, error);
 }
 
+void xph_context_hooks(const exphil_context *context, exphil_allocator *allocator, exphil_io *io)
+{
+    *allocator = context->allocator;
+    *io = context->io;
+}
+
 void xph_context_attach(exphil_context *context, void *attached, void (*close)(void *attached))
 {
     context->attached = attached;

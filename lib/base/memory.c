@@ -49,8 +49,10 @@ void xph_free(exphil_context *context, void *pointer, size_t bytes)
 void *xph_cut(xph_cutter *cutter, int64_t count, int64_t width, size_t element)
 {
     size_t bytes, end;
-    if (!xph_size_mul((size_t)count, (size_t)width, &bytes) || !xph_size_mul(bytes, element, &bytes) ||
-        !xph_size_align(bytes, ALIGN, &bytes) || !xph_size_add(cutter->at, bytes, &end)) {
+    const bool fits = (int64_t)(size_t)count == count && (int64_t)(size_t)width == width;
+    if (!fits || !xph_size_mul((size_t)count, (size_t)width, &bytes) ||
+        !xph_size_mul(bytes, element, &bytes) || !xph_size_align(bytes, ALIGN, &bytes) ||
+        !xph_size_add(cutter->at, bytes, &end)) {
         cutter->at = SIZE_MAX;
         return NULL;
     }

@@ -7,9 +7,15 @@
 exphil_context *xph_dataset_context(const exphil_dataset *dataset);
 exphil_dataset *xph_dataset_retain(const exphil_dataset *dataset);
 void xph_dataset_release(exphil_dataset *dataset);
+/* The same episodes in a dataset of its own, which later additions do not reach; the table is shared until then.
+ * EXPHIL_E_BUSY. */
+exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
+                                   exphil_error *error);
 const exphil_spec *xph_dataset_spec_of(const exphil_dataset *dataset);
 uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset);
 uint64_t xph_dataset_content_hash(const exphil_dataset *dataset);
+int64_t xph_dataset_frames(const exphil_dataset *dataset);
+int64_t xph_dataset_episodes(const exphil_dataset *dataset);
 /* The episode that has this frame, and where that begins. */
 int64_t xph_dataset_episode_of(const exphil_dataset *dataset, int64_t frame, int64_t *first);
 

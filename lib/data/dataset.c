@@ -102,6 +102,16 @@ uint64_t xph_dataset_content_hash(const exphil_dataset *dataset)
     return xph_hash_end(&dataset->content);
 }
 
+int64_t xph_dataset_frames(const exphil_dataset *dataset)
+{
+    return dataset->frames;
+}
+
+int64_t xph_dataset_episodes(const exphil_dataset *dataset)
+{
+    return dataset->episode_count;
+}
+
 exphil_status xph_dataset_enter(const exphil_dataset *dataset, exphil_error *error)
 {
     if (!dataset) return xph_fail(error, EXPHIL_E_INVALID, "dataset is NULL");

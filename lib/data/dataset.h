@@ -265,10 +265,6 @@ exphil_status xph_dataset_new(exphil_context *context, const exphil_spec *spec, 
  * by the caller. */
 exphil_status xph_dataset_append(exphil_dataset *dataset, const xph_episode *episodes, int64_t count,
                                  exphil_error *error);
-/* The same episodes in a dataset of its own, which later additions do not reach; the table is shared until then.
- * EXPHIL_E_BUSY. */
-exphil_status xph_dataset_snapshot(const exphil_dataset *dataset, exphil_dataset **snapshot,
-                                   exphil_error *error);
 /* The gate for all rows, by all workers; the first bad piece in the order of the episodes is reported. Under the
  * flag. */
 exphil_status xph_dataset_verify(const exphil_dataset *dataset, exphil_error *error);

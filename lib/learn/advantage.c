@@ -17,8 +17,11 @@ static void value_stream(exphil_learner *l, const exphil_rollout *r, int64_t b)
                            .cut_off = r->cut_off + first};
     xph_returns(&lane, l->discount, l->config.lambda, l->chunk.advantage + at, l->chunk.target + at,
                 l->chunk.counts + at);
+    uint8_t *counts = l->chunk.counts + at; /* 1 where the action acts */
     for (int64_t t = 0; t < r->time; t++)
-        if (!r->taken[first + t] || t < l->config.burn_in) l->chunk.counts[at + t] = 0;
+        counts[t] = !counts[t] || t < l->config.burn_in ? XPH_ROW_NONE
+                    : r->taken[first + t]               ? XPH_ROW_PLAYED
+                                                        : XPH_ROW_IMITATED;
 }
 
 static bool normalises(const exphil_learner *l)
@@ -32,12 +35,12 @@ static void normalise(const exphil_learner *l, int64_t rows)
     const xph_chunk *c = &l->chunk;
     double count = 0.0, sum = 0.0, square = 0.0;
     for (int64_t i = 0; i < rows; i++) {
-        count += c->counts[i];
-        sum += c->counts[i] ? c->advantage[i] : 0.0;
+        count += c->counts[i] == XPH_ROW_PLAYED;
+        sum += c->counts[i] == XPH_ROW_PLAYED ? c->advantage[i] : 0.0;
     }
     double mean = count > 0.0 ? sum / count : 0.0;
     for (int64_t i = 0; i < rows; i++)
-        square += c->counts[i] ? (c->advantage[i] - mean) * (c->advantage[i] - mean) : 0.0;
+        square += c->counts[i] == XPH_ROW_PLAYED ? (c->advantage[i] - mean) * (c->advantage[i] - mean) : 0.0;
     double deviation = count > 0.0 ? __builtin_sqrt(square / count) : 0.0;
     for (int64_t i = 0; i < rows; i++) c->advantage[i] = (c->advantage[i] - mean) / (deviation + 1e-8);
 }

@@ -12,6 +12,7 @@ typedef struct opponent {
 
 typedef struct against {
     exphil_context *context;
+    xph_busy busy;   /* of all that it does */
     exphil_world of; /* the world of two seats */
     int64_t count;
     opponent opponents[OPPONENTS_MOST];
@@ -43,9 +44,8 @@ static void divide(const against *g, int64_t lane, float *floats, int32_t *ids)
     memcpy(g->other_ids + lane * K, g->ids + its * K, (size_t)K * sizeof *ids);
 }
 
-static int32_t reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
+static int32_t begin(against *g, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
 {
-    against *g = user;
     if (lane < 0 || lane >= g->of.lanes) return 1;
     int32_t code = g->of.reset(g->of.user, lane, seed, g->floats + lane * 2 * g->of.spec->float_count,
                                g->ids + lane * 2 * g->of.spec->id_count);
@@ -80,10 +80,9 @@ static void note_end(against *g, int64_t lane)
     record->lost += g->sum[lane] < 0.0;
 }
 
-static int32_t step(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
+static int32_t play(against *g, int64_t first, int64_t count, const int32_t *actions, float *floats,
                     int32_t *ids, float *reward, uint8_t *end)
 {
-    against *g = user;
     const int64_t F = g->of.spec->float_count, K = g->of.spec->id_count, A = g->of.spec->head_count;
     if (first != 0 || count != g->of.lanes) return 1;
     for (int64_t lane = 0; lane < count; lane++)
@@ -103,9 +102,8 @@ static int32_t step(void *user, int64_t first, int64_t count, const int32_t *act
 
 /* ---- saving: the game, then the opponent's state, its row and the reward so far ---------------------------- */
 
-static int32_t save(void *user, int64_t lane, void *state)
+static int32_t write_lane(const against *g, int64_t lane, void *state)
 {
-    const against *g = user;
     const int64_t F = g->of.spec->float_count, K = g->of.spec->id_count;
     unsigned char *to = state;
     if (lane < 0 || lane >= g->of.lanes) return 1;
@@ -123,9 +121,8 @@ static int32_t save(void *user, int64_t lane, void *state)
     return 0;
 }
 
-static int32_t load(void *user, int64_t lane, const void *state)
+static int32_t read_lane(against *g, int64_t lane, const void *state)
 {
-    against *g = user;
     const int64_t F = g->of.spec->float_count, K = g->of.spec->id_count;
     const unsigned char *from = state;
     if (lane < 0 || lane >= g->of.lanes) return 1;
@@ -141,6 +138,42 @@ static int32_t load(void *user, int64_t lane, const void *state)
     memcpy(g->other_ids + lane * K, from + sizeof(double) + (size_t)F * sizeof(float),
            (size_t)K * sizeof(int32_t));
     return 0;
+}
+
+/* ---- the functions of the world: one at a time, since opponents are stepped together ------------------------- */
+
+enum { IN_USE = 3 };
+
+static int32_t leave(against *g, int32_t code)
+{
+    xph_busy_leave(&g->busy);
+    return code;
+}
+
+static int32_t reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
+{
+    against *g = user;
+    return xph_busy_enter(&g->busy) ? leave(g, begin(g, lane, seed, floats, ids)) : IN_USE;
+}
+
+static int32_t step(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
+                    int32_t *ids, float *reward, uint8_t *end)
+{
+    against *g = user;
+    return xph_busy_enter(&g->busy) ? leave(g, play(g, first, count, actions, floats, ids, reward, end))
+                                    : IN_USE;
+}
+
+static int32_t save(void *user, int64_t lane, void *state)
+{
+    against *g = user;
+    return xph_busy_enter(&g->busy) ? leave(g, write_lane(g, lane, state)) : IN_USE;
+}
+
+static int32_t load(void *user, int64_t lane, const void *state)
+{
+    against *g = user;
+    return xph_busy_enter(&g->busy) ? leave(g, read_lane(g, lane, state)) : IN_USE;
 }
 
 /* ---- making and freeing --------------------------------------------------------------------------------- */
@@ -236,40 +269,33 @@ exphil_status exphil_world_against(exphil_context *context, const exphil_world *
     made->context = xph_context_retain(context);
     made->of = known;
     made->count = count;
+    const bool kept = known.state_bytes && known.save && known.load;
     exphil_status status = make(made, opponents, seed, error);
+    size_t rest = made->session_bytes + made->row_bytes;
+    if (status >= 0 && kept && known.state_bytes > (size_t)PTRDIFF_MAX - rest)
+        status = xph_fail(error, EXPHIL_E_INVALID, "world: state_bytes is %zu, too large", known.state_bytes);
     if (status < 0) {
         end(made);
         return status;
     }
-    bool kept = known.state_bytes && known.save && known.load;
-    *result =
-        (exphil_world){.struct_size = sizeof *result,
-                       .user = made,
-                       .spec = known.spec,
-                       .lanes = known.lanes,
-                       .seats = 1,
-                       .state_bytes = kept ? known.state_bytes + made->session_bytes + made->row_bytes : 0,
-                       .reset = reset,
-                       .step = step,
-                       .save = kept ? save : NULL,
-                       .load = kept ? load : NULL,
-                       .destroy = end};
+    *result = (exphil_world){.struct_size = sizeof *result,
+                             .user = made,
+                             .spec = known.spec,
+                             .lanes = known.lanes,
+                             .seats = 1,
+                             .state_bytes = kept ? known.state_bytes + rest : 0,
+                             .reset = reset,
+                             .step = step,
+                             .save = kept ? save : NULL,
+                             .load = kept ? load : NULL,
+                             .destroy = end};
     return EXPHIL_OK;
 }
 
-exphil_status exphil_world_opponent(const exphil_world *world, int64_t index, const exphil_model *model,
-                                    exphil_record *record, exphil_error *error)
+/* What came of an opponent's games, and another model in its place. */
+static exphil_status exchange(opponent *o, const exphil_model *model, exphil_record *record,
+                              exphil_error *error)
 {
-    XPH_OWN_FPU;
-    if (!world || world->step != step)
-        return xph_fail(error, EXPHIL_E_INVALID, "the world is not one of exphil_world_against");
-    against *g = world->user;
-    XPH_TRY(xph_context_check(g->context, error));
-    if (index < 0 || index >= g->count)
-        return xph_fail(error, EXPHIL_E_INVALID, "index is %lld, there are %lld opponents", (long long)index,
-                        (long long)g->count);
-    opponent *o = &g->opponents[index];
-    XPH_TRY(XPH_CHECK_OUTPUT(exphil_record, record, error));
     if (model) {
         exphil_model *before = NULL;
         XPH_TRY(exphil_model_prepare(model, error));
@@ -284,4 +310,22 @@ exphil_status exphil_world_opponent(const exphil_world *world, int64_t index, co
     XPH_TRY(XPH_GIVE(exphil_record, record, &o->record, error));
     o->record = (exphil_record)EXPHIL_RECORD_INIT;
     return EXPHIL_OK;
+}
+
+exphil_status exphil_world_opponent(const exphil_world *world, int64_t index, const exphil_model *model,
+                                    exphil_record *record, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    if (!world || world->step != step)
+        return xph_fail(error, EXPHIL_E_INVALID, "the world does not play against opponents");
+    against *g = world->user;
+    XPH_TRY(xph_context_check(g->context, error));
+    if (index < 0 || index >= g->count)
+        return xph_fail(error, EXPHIL_E_INVALID, "index is %lld, there are %lld opponents", (long long)index,
+                        (long long)g->count);
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_record, record, error));
+    if (!xph_busy_enter(&g->busy)) return xph_busy_error("world", error);
+    exphil_status status = exchange(&g->opponents[index], model, record, error);
+    xph_busy_leave(&g->busy);
+    return status;
 }

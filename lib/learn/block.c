@@ -93,6 +93,7 @@ exphil_status exphil_rollout_block_save(const exphil_rollout *rollout, void *blo
     XPH_TRY(xph_context_check(r->context, error));
     if (!xph_busy_enter(&r->busy)) return xph_busy_error("rollout", error);
     exphil_status status = xph_rollout_check_full(r, error);
+    if (status >= 0) status = xph_rollout_take_overrides(r, error);
     if (status >= 0 && size_bytes != exphil_rollout_block_size(r))
         status = xph_fail(error, EXPHIL_E_INVALID, "size_bytes is %zu, a block has %zu", size_bytes,
                           exphil_rollout_block_size(r));
@@ -250,8 +251,9 @@ static exphil_status check_taker(const exphil_rollout *r, int64_t first, int32_t
     if (first < 0 || first >= r->streams)
         return xph_fail(error, EXPHIL_E_INVALID, "first_stream is %lld, outside 0..%lld", (long long)first,
                         (long long)(r->streams - 1));
+    XPH_TRY(xph_rollout_check_whole(r, error));
     if (xph_rollout_full(r))
-        return xph_fail(error, EXPHIL_E_STATE, "rollout: the chunk is full: exphil_learner_update");
+        return xph_fail(error, EXPHIL_E_STATE, "rollout: the chunk is full: a learner takes it first");
     if (r->decided)
         return xph_fail(error, EXPHIL_E_STATE, "rollout: %lld rows of the chunk are recorded already",
                         (long long)r->decided);
@@ -276,6 +278,7 @@ exphil_status exphil_rollout_block_take(exphil_rollout *rollout, int64_t first_s
 
 static exphil_status adopt(exphil_rollout *r, const exphil_model *model, exphil_error *error)
 {
+    XPH_TRY(xph_rollout_check_whole(r, error));
     if (r->decided && !xph_rollout_full(r))
         return xph_fail(error, EXPHIL_E_STATE,
                         "rollout: a chunk is under way, %lld of its %lld rows are played",

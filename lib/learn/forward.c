@@ -21,8 +21,8 @@ static exphil_status gather_states(const exphil_trainer *trainer, int64_t lanes,
     for (int64_t b = 0; b < lanes; b++) {
         const void *state = NULL;
         exphil_error why = EXPHIL_ERROR_INIT;
-        exphil_status status =
-            xph_play_block_state(shape, (const unsigned char *)blocks + (size_t)b * each, each, &state, &why);
+        exphil_status status = xph_play_block_state(
+            trainer->model, (const unsigned char *)blocks + (size_t)b * each, each, &state, &why);
         if (status < 0) return xph_fail(error, status, "states[%lld]: %s", (long long)b, why.message);
         memcpy(to + (size_t)b * bytes, state, bytes);
         int64_t bad = -1;

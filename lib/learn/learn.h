@@ -23,12 +23,21 @@ struct exphil_rollout {
     int64_t received; /* streams of the chunk that came as blocks; then it is not played here */
     uint8_t *arrived; /* [B] which of them */
     uint64_t seed;
-    bool playing;      /* a world's episodes have begun */
-    bool broken;       /* a world failed: its games and these rows no longer fit together */
-    uint8_t *fresh;    /* [B] 1: the next row starts an episode */
-    int64_t *episodes; /* [B] begun so far, of the lane's first seat */
-    double *sum;       /* [B] rewards of the episode so far */
-    int64_t *frames;   /* [B] its frames so far */
+    bool playing; /* a world's episodes have begun */
+    bool by_host; /* rows came by steps of the host's */
+    bool stepped; /* the world has made a frame whose reward is not recorded yet */
+    bool broken;  /* a world failed: its games and these rows no longer fit together */
+    /* What tells the world that is played from another one; step NULL: none was played yet. */
+    struct {
+        const void *user;
+        int32_t (*step)(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
+                        int32_t *ids, float *reward, uint8_t *end);
+    } of;
+    const exphil_learner *taught_by; /* whose teacher goes with it; never followed */
+    uint8_t *fresh;                  /* [B] 1: the next row starts an episode */
+    int64_t *episodes;               /* [B] begun so far, of the lane's first seat */
+    double *sum;                     /* [B] rewards of the episode so far */
+    int64_t *frames;                 /* [B] its frames so far */
     /* [B, R, ...] */
     float *floats, *logits, *value, *reward, *cut_off;
     int32_t *ids, *past, *actions;
@@ -47,19 +56,30 @@ struct exphil_rollout {
     size_t memory_bytes;
 };
 
-/* Whether T rows have all that is learnt from; EXPHIL_E_STATE if not. */
+/* Whether T rows have all that is learnt from; EXPHIL_E_STATE if not, or if its world has failed. */
 bool xph_rollout_full(const exphil_rollout *rollout);
 exphil_status xph_rollout_check_full(const exphil_rollout *rollout, exphil_error *error);
+/* EXPHIL_E_STATE: its world has failed. */
+exphil_status xph_rollout_check_whole(const exphil_rollout *rollout, exphil_error *error);
 /* EXPHIL_E_STATE: rows are recorded, or streams came as blocks. */
 exphil_status xph_rollout_check_empty(const exphil_rollout *rollout, exphil_error *error);
-/* exphil_rollout_step and exphil_rollout_reward, of a rollout that was entered. */
-exphil_status xph_rollout_step(exphil_rollout *rollout, const float *floats, const int32_t *ids,
-                               int32_t *actions);
-exphil_status xph_rollout_reward(exphil_rollout *rollout, const float *reward, const uint8_t *end,
-                                 const float *floats, const int32_t *ids);
-/* Of a world that rollout and host agree on; EXPHIL_E_INVALID, EXPHIL_E_MISMATCH. */
+/* exphil_rollout_step and exphil_rollout_reward, of a rollout that was entered; of: who plays, the host or a world. The session
+ * is in use meanwhile: EXPHIL_E_BUSY, and nothing has changed, if somebody else is in it. */
+typedef enum xph_rollout_of { XPH_OF_HOST, XPH_OF_WORLD } xph_rollout_of;
+exphil_status xph_rollout_step(exphil_rollout *rollout, xph_rollout_of of, const float *floats,
+                               const int32_t *ids, int32_t *actions);
+exphil_status xph_rollout_reward(exphil_rollout *rollout, xph_rollout_of of, const float *reward,
+                                 const uint8_t *end, const float *floats, const int32_t *ids);
+/* What a host put in the place of the last action, before the row is looked at. EXPHIL_E_BUSY. */
+exphil_status xph_rollout_take_overrides(exphil_rollout *rollout, exphil_error *error);
+/* Why one of the above failed. */
+exphil_status xph_rollout_fail(const exphil_rollout *rollout, exphil_status status, exphil_error *error);
+/* Of a world that rollout and host agree on; EXPHIL_E_INVALID, EXPHIL_E_MISMATCH; EXPHIL_E_STATE: another one is played, or the
+ * host plays. */
 exphil_status xph_rollout_check_world(const exphil_rollout *rollout, const exphil_world *world,
                                       exphil_error *error);
+/* From here on this world is played. */
+void xph_rollout_bind(exphil_rollout *rollout, const exphil_world *world);
 /* After a chunk was learnt from: the next one begins. */
 void xph_rollout_next(exphil_rollout *rollout);
 /* New weights for what plays. */
@@ -77,9 +97,9 @@ typedef struct xph_chunk {
     double *advantage, *target; /* [B, T] */
     double *old, *teacher;      /* [B, T, L] logs, and chances of the same */
     double *old_chances, *teacher_chances;
-    uint8_t *counts;           /* [B, T] 1: learnt from */
+    uint8_t *counts;           /* [B, T] XPH_ROW_... */
     xph_policy_result *result; /* [B, T] of the rows of a batch, in its order */
-    double *miss;              /* [B, T] (V - G)^2 likewise */
+    double *miss;              /* [B, T] (V - G)^2 likewise; of imitated rows -log p of the action */
     float *scaled, *value;     /* of one stream: rewards by frame, values of its rows and the next */
     double *logs, *chances;    /* [B, T, L] of the rows of a batch: what the policy says now */
     float *ones;               /* [B, T + d] */
@@ -105,11 +125,13 @@ struct exphil_learner {
     const xph_model_shape *shape;
     double discount;
     xph_policy_terms terms; /* of the chunk under way */
+    double imitation;       /* weight, likewise */
     int64_t chunks, updates;
     int64_t streams, time, each; /* shape of the rollouts; streams of a batch. 0: not known yet */
     xph_feed taught;             /* the teacher over a chunk, with its own carried state */
     const void *teacher_packed;
-    float *narrow; /* logits of the teacher over a chunk, all of its rows */
+    const exphil_rollout *with; /* whose chunks the teacher's state follows; NULL: none yet. Never followed */
+    float *narrow;              /* logits of the teacher over a chunk, all of its rows */
     double *wide;
     xph_chunk chunk;
     xph_part part;
@@ -124,6 +146,11 @@ exphil_status xph_learner_shape(exphil_learner *learner, const exphil_rollout *r
 /* EXPHIL_E_MISMATCH: the rollout is of another context or configuration. */
 exphil_status xph_learner_check_rollout(const exphil_learner *learner, const exphil_rollout *rollout,
                                         exphil_error *error);
+/* The same, and EXPHIL_E_STATE: the teacher's state is of another rollout. */
+exphil_status xph_learner_check_bound(const exphil_learner *learner, const exphil_rollout *rollout,
+                                      exphil_error *error);
+/* The teacher's state is of this rollout's chunks, up to the last. */
+void xph_learner_bind(exphil_learner *learner, exphil_rollout *rollout);
 /* The rollout's session plays what the trainer has now. */
 exphil_status xph_learner_adopt(const exphil_learner *learner, exphil_rollout *rollout, exphil_error *error);
 /* Advantages and targets of a full chunk, and which rows count. */

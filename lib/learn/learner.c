@@ -1,6 +1,7 @@
 /* Improvement by what was played: a chunk's advantages, then some passes over its streams in batches, each of them one
  * update. All sums are in the order of streams and frames, whatever the number of threads. */
 #include "learn/learn.h"
+#include "learn/returns.h"
 
 /* ---- a chunk -------------------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +65,9 @@ static exphil_status prepare(exphil_learner *l, const exphil_rollout *r, exphil_
     xph_parallel(l->context, logs_of_stream, &job, r->streams);
     bool value_only = l->chunks < l->config.value_only;
     l->terms = (xph_policy_terms){.clip = l->config.clip};
+    l->imitation = 0.0;
     if (value_only) return EXPHIL_OK;
+    l->imitation = l->config.imitation;
     l->terms = (xph_policy_terms){.surrogate = l->config.surrogate,
                                   .clip = l->config.clip,
                                   .to_old = l->config.to_old,
@@ -87,7 +90,11 @@ static void gather_stream(exphil_learner *l, const exphil_rollout *r, int64_t i,
     memcpy(p->past + to * past, r->past + from * past, T * (size_t)past * sizeof(int32_t));
     memcpy(p->actions + to * s->heads, r->actions + from * s->heads, T * (size_t)s->heads * sizeof(int32_t));
     memcpy(p->reset + to, r->reset + from, T);
-    for (int64_t t = 0; t < r->time; t++) p->mask[to + t] = l->chunk.counts[b * r->time + t];
+    for (int64_t t = 0; t < r->time; t++) {
+        const uint8_t what = l->chunk.counts[b * r->time + t];
+        const bool learnt = what == XPH_ROW_PLAYED || (what == XPH_ROW_IMITATED && l->imitation > 0.0);
+        p->mask[to + t] = learnt ? 1.0f : 0.0f;
+    }
     if (state) memcpy(p->states + (size_t)i * state, r->state + (size_t)b * state, state);
 }
 
@@ -111,8 +118,19 @@ typedef struct loss_job {
     const exphil_rollout *r;
     const int64_t *streams; /* of the batch */
     const exphil_forward *forward;
-    double scale;
+    double scale, imitation; /* one over the rows of each kind, the latter times its weight */
 } loss_job;
+
+/* What the host did in the policy's place, in row t of a stream, number `at` of the batch: nothing but its probability is asked
+ * for. */
+static double imitate(const loss_job *job, const xph_policy_rows *rows, int64_t t, int64_t at)
+{
+    const xph_policy *policy = &job->r->policy;
+    const xph_chunk *c = &job->l->chunk;
+    float *dlogits = job->imitation > 0.0 ? job->l->part.dlogits + at * policy->logits : NULL;
+    return xph_policy_imitate(policy, rows->action + t * policy->heads, c->logs + at * policy->logits,
+                              c->chances + at * policy->logits, job->imitation, dlogits, XPH_F32);
+}
 
 static void loss_of_stream(void *arg, int64_t i, int32_t worker)
 {
@@ -138,15 +156,18 @@ static void loss_of_stream(void *arg, int64_t i, int32_t worker)
     xph_policy_loss(&r->policy, &l->terms, &rows, c->logs + at * width, c->chances + at * width, job->scale,
                     l->part.dlogits + at * width, XPH_F32, c->result + at);
     for (int64_t t = 0; t < r->time; t++) {
-        double miss = (double)values[at + t] - c->target[from + t];
-        c->miss[at + t] = rows.counts[t] ? miss * miss : 0.0;
-        l->part.dvalues[at + t] = rows.counts[t] ? (float)(2.0 * l->config.value * job->scale * miss) : 0.0f;
+        const uint8_t what = rows.counts[t];
+        const double miss = what == XPH_ROW_PLAYED ? (double)values[at + t] - c->target[from + t] : 0.0;
+        c->miss[at + t] = miss * miss;
+        l->part.dvalues[at + t] = (float)(2.0 * l->config.value * job->scale * miss);
+        if (what == XPH_ROW_IMITATED) c->miss[at + t] = imitate(job, &rows, t, at + t);
     }
 }
 
 /* Sums over the rows of a batch, or of several. */
 typedef struct tally {
     double rows, loss, miss, ratio, clipped, kl_old, to_teacher, from_teacher, entropy, norm, batches;
+    double imitated, nll;      /* rows that the host decided */
     double apart, first_apart; /* the largest of the rows; of the rows of the first batch */
 } tally;
 
@@ -156,7 +177,10 @@ static void add_rows(const exphil_learner *l, const exphil_rollout *r, const int
     for (int64_t i = 0; i < l->each; i++)
         for (int64_t t = 0; t < r->time; t++) {
             const xph_policy_result *row = &c->result[i * r->time + t];
-            if (!c->counts[streams[i] * r->time + t]) continue;
+            const uint8_t what = c->counts[streams[i] * r->time + t];
+            sum->imitated += what == XPH_ROW_IMITATED;
+            sum->nll += what == XPH_ROW_IMITATED ? c->miss[i * r->time + t] : 0.0;
+            if (what != XPH_ROW_PLAYED) continue;
             sum->rows += 1.0;
             sum->loss += row->loss + l->config.value * c->miss[i * r->time + t];
             sum->miss += c->miss[i * r->time + t];
@@ -170,12 +194,24 @@ static void add_rows(const exphil_learner *l, const exphil_rollout *r, const int
         }
 }
 
-static int64_t count_rows(const exphil_learner *l, const exphil_rollout *r, const int64_t *streams)
+static int64_t count_rows(const exphil_learner *l, const exphil_rollout *r, const int64_t *streams,
+                          uint8_t what)
 {
     int64_t rows = 0;
     for (int64_t i = 0; i < l->each; i++)
-        for (int64_t t = 0; t < r->time; t++) rows += l->chunk.counts[streams[i] * r->time + t];
+        for (int64_t t = 0; t < r->time; t++) rows += l->chunk.counts[streams[i] * r->time + t] == what;
     return rows;
+}
+
+static double mean(double sum, double rows)
+{
+    return rows > 0.0 ? sum / rows : 0.0;
+}
+
+static double loss_of(const exphil_learner *l, const tally *sum)
+{
+    double loss = mean(sum->loss, sum->rows);
+    return l->imitation > 0.0 ? loss + l->imitation * mean(sum->nll, sum->imitated) : loss;
 }
 
 /* learns: makes the update; else only looks. */
@@ -184,19 +220,20 @@ static exphil_status run_batch(exphil_learner *l, const exphil_rollout *r, const
 {
     exphil_forward forward = EXPHIL_FORWARD_INIT;
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
-    int64_t rows = count_rows(l, r, streams);
-    if (!rows) return EXPHIL_OK;
+    const int64_t rows = count_rows(l, r, streams, XPH_ROW_PLAYED),
+                  imitated = count_rows(l, r, streams, XPH_ROW_IMITATED);
+    if (!rows && !(imitated && l->imitation > 0.0)) return EXPHIL_OK;
     for (int64_t i = 0; i < l->each; i++) gather_stream(l, r, i, streams[i]);
     const exphil_batch batch = batch_of(l, epoch);
     XPH_TRY(xph_trainer_forward(l->trainer, &batch, l->part.states, &forward, error));
-    loss_job job = {l, r, streams, &forward, 1.0 / (double)rows};
+    loss_job job = {l, r, streams, &forward, mean(1.0, (double)rows), mean(l->imitation, (double)imitated)};
     tally own = {0};
     xph_parallel(l->context, loss_of_stream, &job, l->each);
     add_rows(l, r, streams, &own);
     add_rows(l, r, streams, sum);
     if (!learns) return exphil_trainer_abandon(l->trainer, error);
-    XPH_TRY(exphil_trainer_backward(l->trainer, l->part.dlogits, l->part.dvalues, own.loss / own.rows,
-                                    &metrics, error));
+    XPH_TRY(exphil_trainer_backward(l->trainer, l->part.dlogits, l->part.dvalues, loss_of(l, &own), &metrics,
+                                    error));
     if (sum->batches == 0.0) sum->first_apart = own.apart;
     sum->norm += metrics.gradient_norm;
     sum->batches += 1.0;
@@ -255,34 +292,36 @@ static double unexplained(const exphil_learner *l, const exphil_rollout *r)
     const xph_chunk *c = &l->chunk;
     double rows = 0.0, sum = 0.0, square = 0.0, miss = 0.0;
     for (int64_t i = 0; i < r->streams * r->time; i++) {
-        if (!c->counts[i]) continue;
+        if (c->counts[i] != XPH_ROW_PLAYED) continue;
         rows += 1.0;
         sum += c->target[i];
     }
-    double mean = rows > 0.0 ? sum / rows : 0.0;
+    const double middle = mean(sum, rows);
     for (int64_t b = 0; b < r->streams; b++)
         for (int64_t t = 0; t < r->time; t++) {
             int64_t i = b * r->time + t;
-            if (!c->counts[i]) continue;
+            if (c->counts[i] != XPH_ROW_PLAYED) continue;
             double apart = c->target[i] - (double)r->value[b * r->rows + t];
             miss += apart * apart;
-            square += (c->target[i] - mean) * (c->target[i] - mean);
+            square += (c->target[i] - middle) * (c->target[i] - middle);
         }
-    return square > 0.0 ? miss / square : 0.0;
+    return rows > 0.0 ? xph_unexplained(miss, square, rows * middle * middle) : 0.0;
 }
 
-static void note_tally(const tally *sum, exphil_learner_metrics *m)
+static void note_tally(const exphil_learner *l, const tally *sum, exphil_learner_metrics *m)
 {
-    double rows = sum->rows > 0.0 ? sum->rows : 1.0;
-    m->rows = (int64_t)sum->rows;
-    m->loss = sum->loss / rows;
-    m->value_loss = sum->miss / rows;
-    m->ratio = sum->ratio / rows;
-    m->clipped = sum->clipped / rows;
-    m->kl_old = sum->kl_old / rows;
-    m->kl_to_teacher = sum->to_teacher / rows;
-    m->kl_from_teacher = sum->from_teacher / rows;
-    m->entropy = sum->entropy / rows;
+    const double rows = sum->rows;
+    m->rows = (int64_t)rows;
+    m->imitated = (int64_t)sum->imitated;
+    m->loss = loss_of(l, sum);
+    m->value_loss = mean(sum->miss, rows);
+    m->ratio = mean(sum->ratio, rows);
+    m->clipped = mean(sum->clipped, rows);
+    m->kl_old = mean(sum->kl_old, rows);
+    m->kl_to_teacher = mean(sum->to_teacher, rows);
+    m->kl_from_teacher = mean(sum->from_teacher, rows);
+    m->entropy = mean(sum->entropy, rows);
+    m->nll = mean(sum->nll, sum->imitated);
     if (sum->batches > 0.0) m->gradient_norm = sum->norm / sum->batches;
 }
 
@@ -307,7 +346,7 @@ static exphil_status settle(exphil_learner *l, const exphil_rollout *r, exphil_l
     tally whole;
     if (l->config.most_kl >= XPH_KL_NEVER) return EXPHIL_OK;
     XPH_TRY(run_epoch(l, r, l->config.epochs, false, &whole, error));
-    m->kl_old = whole.rows > 0.0 ? whole.kl_old / whole.rows : 0.0;
+    m->kl_old = mean(whole.kl_old, whole.rows);
     if (m->kl_old <= l->config.most_kl) return EXPHIL_OK;
     m->taken_back = 1;
     return xph_trainer_return(l->trainer, l->chunk.mark, error);
@@ -325,7 +364,7 @@ static exphil_status learn(exphil_learner *l, const exphil_rollout *r, exphil_le
     for (int64_t epoch = 0; epoch < l->config.epochs; epoch++) {
         XPH_TRY(run_epoch(l, r, epoch, true, &sum, error));
         if (epoch == 0) m->recomputed = sum.first_apart;
-        note_tally(&sum, m);
+        note_tally(l, &sum, m);
     }
     return settle(l, r, m, error);
 }
@@ -341,6 +380,40 @@ exphil_status xph_learner_check_rollout(const exphil_learner *l, const exphil_ro
     return EXPHIL_OK;
 }
 
+exphil_status xph_learner_check_bound(const exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    XPH_TRY(xph_learner_check_rollout(l, r, error));
+    if (!l->teacher || !l->with || (l->with == r && r->taught_by == l)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_STATE, "learner: its teacher follows another rollout%s",
+                    l->with == r ? ", or another learner had a chunk of this one" : "");
+}
+
+void xph_learner_bind(exphil_learner *l, exphil_rollout *r)
+{
+    l->with = r;
+    r->taught_by = l;
+}
+
+static exphil_status trainer_hash(const exphil_learner *l, uint64_t *hash, exphil_error *error)
+{
+    exphil_model *model = NULL;
+    XPH_TRY(exphil_trainer_model(l->trainer, EXPHIL_WEIGHTS, &model, error));
+    exphil_status status = xph_model_weights_hash(model, hash, error);
+    exphil_model_destroy(model);
+    return status;
+}
+
+/* Blocks say for themselves what played them; the session has to have the weights that learn in either case. */
+static exphil_status check_played(const exphil_learner *l, const exphil_rollout *r, exphil_error *error)
+{
+    const uint64_t played = xph_play_weights_now(r->session)->hash;
+    uint64_t own = 0;
+    XPH_TRY(trainer_hash(l, &own, error));
+    if (xph_hash_equal(own, played)) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH, "the rollout plays weights %016llx, the trainer has %016llx",
+                    (unsigned long long)played, (unsigned long long)own);
+}
+
 /* What failed halfway never was. */
 static exphil_status take_back(exphil_learner *l, int64_t updates, exphil_status status)
 {
@@ -349,7 +422,6 @@ static exphil_status take_back(exphil_learner *l, int64_t updates, exphil_status
     return status;
 }
 
-/* After a failure too the session plays on with what the trainer has. */
 exphil_status xph_learner_adopt(const exphil_learner *l, exphil_rollout *r, exphil_error *error)
 {
     exphil_model *model = NULL;
@@ -362,23 +434,28 @@ exphil_status xph_learner_adopt(const exphil_learner *l, exphil_rollout *r, exph
 static exphil_status update(exphil_learner *l, exphil_rollout *r, exphil_learner_metrics *m,
                             exphil_error *error)
 {
-    XPH_TRY(xph_learner_check_rollout(l, r, error));
+    XPH_TRY(xph_learner_check_bound(l, r, error));
     XPH_TRY(xph_rollout_check_full(r, error));
+    XPH_TRY(check_played(l, r, error));
+    XPH_TRY(xph_rollout_take_overrides(r, error));
     const int64_t updates = l->updates;
     xph_parallel_hold(l->context);
     exphil_status status = learn(l, r, m, error);
     xph_parallel_release(l->context);
     if (status < 0) status = take_back(l, updates, status);
     if (status < 0 && status != EXPHIL_E_NUMERIC) return status;
+    /* What a refused chunk was played by is what the trainer has again. */
+    exphil_status adopted = status < 0 ? EXPHIL_OK : xph_learner_adopt(l, r, error);
+    if (adopted < 0) return take_back(l, updates, adopted);
     if (l->taught.net && xph_feed_swap(&l->taught) < 0)
         return xph_fail(error, EXPHIL_E_DEVICE, "learner: the device failed at the teacher");
     if (m->taken_back) l->updates = updates;
     l->chunks++;
     m->chunks = l->chunks;
     m->updates = l->updates;
-    exphil_status adopted = xph_learner_adopt(l, r, status < 0 ? NULL : error);
+    xph_learner_bind(l, r);
     xph_rollout_next(r);
-    return status < 0 ? status : adopted;
+    return status;
 }
 
 exphil_status exphil_learner_update(exphil_learner *learner, exphil_rollout *rollout,

@@ -19,6 +19,7 @@ static exphil_status take_numbers(exphil_learner_config *c, exphil_error *error)
         {"to_teacher", &c->to_teacher, 0.0, 0.0, 1e6},
         {"from_teacher", &c->from_teacher, 0.0, 0.0, 1e6},
         {"entropy", &c->entropy, 0.0, 0.0, 1e6},
+        {"imitation", &c->imitation, 0.0, 0.0, 1e6},
         {"half_life_frames", &c->half_life_frames, 240.0, 0.01, 1e9},
         {"lambda", &c->lambda, 0.95, 0.0, 1.0},
         {"most_kl", &c->most_kl, XPH_KL_NEVER, 0.0, XPH_KL_NEVER},
@@ -78,9 +79,7 @@ static exphil_status check_teacher(const exphil_model *model, const exphil_model
 static exphil_status check_trainer(const exphil_trainer *trainer, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    if (!shape->value)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "learner: the model has no value head (exphil_model_with_value)");
+    if (!shape->value) return xph_fail(error, EXPHIL_E_INVALID, "learner: the model has no value head");
     XPH_TRY(xph_split_possible(trainer, error));
     if (trainer->communicator.all_reduce)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED, "learner: the trainer has a communicator");
@@ -92,6 +91,19 @@ static exphil_status check_trainer(const exphil_trainer *trainer, exphil_error *
                         : shape->type != XPH_F32 ? "of doubles"
                                                  : "in window mode");
     return EXPHIL_OK;
+}
+
+/* AdamW takes a share of every weight, also of those that no gradient comes to. */
+static exphil_status check_decay(const exphil_trainer *trainer, const exphil_learner_config *c,
+                                 exphil_error *error)
+{
+    const bool never = c->surrogate == 0.0 && c->to_old == 0.0 && c->to_teacher == 0.0 &&
+                       c->from_teacher == 0.0 && c->entropy == 0.0 && c->imitation == 0.0;
+    if (trainer->optimizer->config.decay == 0.0 || (!never && !c->value_only)) return EXPHIL_OK;
+    return xph_fail(
+        error, EXPHIL_E_UNSUPPORTED,
+        "learner config: %s: the optimizer's decay would move the policy where only the value is learnt",
+        c->value_only ? "value_only" : "surrogate");
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -137,6 +149,21 @@ static int64_t streams_of_a_batch(int64_t streams, int64_t batches)
     return streams / batches;
 }
 
+/* A trainer learns from batches of one shape: that of what it has learnt from before. */
+static exphil_status check_trainer_shape(const exphil_trainer *trainer, int64_t each, int64_t time,
+                                         exphil_error *error)
+{
+    const bool made = trainer->feed.net != NULL;
+    const int64_t batch = made ? trainer->feed.batch : trainer->resumed.batch,
+                  rows = made ? trainer->feed.time : trainer->resumed.time;
+    if (!xph_trainer_shaped(trainer) || (batch == each && rows == time)) return EXPHIL_OK;
+    return xph_fail(
+        error, EXPHIL_E_MISMATCH,
+        "the trainer has learnt from batches of %lld streams of %lld rows, this rollout and the learner's "
+        "batches make them %lld of %lld",
+        (long long)batch, (long long)rows, (long long)each, (long long)time);
+}
+
 static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exphil_error *error)
 {
     if (l->memory && (l->streams != r->streams || l->time != r->time))
@@ -144,10 +171,12 @@ static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exph
                         "the rollout has %lld streams of %lld rows, this learner's have %lld of %lld",
                         (long long)r->streams, (long long)r->time, (long long)l->streams, (long long)l->time);
     if (l->memory) return EXPHIL_OK;
-    l->each = streams_of_a_batch(r->streams, l->config.batches);
+    const int64_t each = streams_of_a_batch(r->streams, l->config.batches);
     if (l->config.burn_in >= r->time)
         return xph_fail(error, EXPHIL_E_INVALID, "learner config: burn_in is %lld, chunks have %lld rows",
                         (long long)l->config.burn_in, (long long)r->time);
+    XPH_TRY(check_trainer_shape(l->trainer, each, r->time, error));
+    l->each = each;
     size_t bytes = cut_all(l, r, NULL);
     unsigned char *memory = xph_calloc(l->context, 1, bytes);
     if (!memory) return xph_no_memory(bytes, error);
@@ -206,6 +235,7 @@ exphil_status exphil_learner_create(exphil_trainer *trainer, const exphil_model 
     XPH_TRY(take_numbers(&known, error));
     XPH_TRY(take_counts(&known, error));
     XPH_TRY(check_trainer(trainer, error));
+    XPH_TRY(check_decay(trainer, &known, error));
     XPH_TRY(check_teacher(trainer->model, teacher, &known, error));
     exphil_learner *made = xph_calloc(trainer->context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);

@@ -186,6 +186,8 @@ static exphil_status settle(match *m, int64_t lane, int64_t game, int64_t frames
         float reward = m->reward[lane * SIDES + seat_of(game, side)];
         if (!xph_finite((double)reward))
             return xph_fail(error, EXPHIL_E_NUMERIC, "the world gave a reward that is not finite");
+        if (m->end[lane] > EXPHIL_CUT_OFF)
+            return xph_fail(error, EXPHIL_E_INVALID, "the world gave an end of %d", m->end[lane]);
         if (m->open[lane] && reward > 0.0f) points[side] += (double)reward;
         over |= m->config.points > 0.0 && points[side] >= m->config.points;
     }

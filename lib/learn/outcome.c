@@ -1,6 +1,7 @@
 /* Imitation that asks what came of it: rows count by how much better than expected they went (advantage-weighted regression,
  * Peng et al. 2019), and the value is learnt beside. */
 #include "learn/learn.h"
+#include "learn/returns.h"
 
 #include "base/scalar.h"
 
@@ -14,11 +15,8 @@ typedef struct outcome {
     exphil_forward forward;
     xph_policy policy;
     int64_t rows;
-    double *weight; /* [rows] of a row in imitation */
-    /* of the rows of one lane: [T, L], and [T] */
-    double *logs, *chances, *log_probability, *advantage;
-    xph_policy_result *row_result;
-    uint8_t *counts;
+    double *weight;         /* [rows] of a row in imitation */
+    double *logs, *chances; /* [T, L] of the rows of one lane */
     /* [rows]: whether the return is known and the row counts */
     uint8_t *known;
     int64_t *places; /* of known rows, for the shuffle */
@@ -54,10 +52,6 @@ static size_t cut_all(outcome *o, unsigned char *base)
     o->weight = xph_cut(&c, o->rows, 1, sizeof(double));
     o->logs = xph_cut(&c, o->batch->time, o->policy.logits, sizeof(double));
     o->chances = xph_cut(&c, o->batch->time, o->policy.logits, sizeof(double));
-    o->log_probability = xph_cut(&c, o->batch->time, 1, sizeof(double));
-    o->advantage = xph_cut(&c, o->batch->time, 1, sizeof(double));
-    o->row_result = xph_cut(&c, o->batch->time, 1, sizeof(xph_policy_result));
-    o->counts = xph_cut(&c, o->batch->time, 1, 1);
     o->known = xph_cut(&c, o->rows, 1, 1);
     o->places = xph_cut(&c, o->rows, 1, sizeof(int64_t));
     o->dlogits = xph_cut(&c, o->rows, o->policy.logits, sizeof(float));
@@ -148,11 +142,16 @@ static void make_weights(outcome *o)
 
 /* ---- the loss ------------------------------------------------------------------------------------------------ */
 
-static void add_row(outcome *o, int64_t row, double log, double weight, double scale, double value_scale)
+/* Row t of the lane whose logs and chances are at hand. */
+static void add_row(outcome *o, int64_t row, int64_t t, double scale, double value_scale)
 {
-    const double mask = (double)o->batch->mask[row];
-    o->result.nll -= mask * scale * log;
-    o->result.loss -= weight * scale * log;
+    const int64_t width = o->policy.logits;
+    const double mask = (double)o->batch->mask[row], weight = o->config.imitation * mask * o->weight[row];
+    const int32_t *action = o->batch->actions + row * o->policy.heads;
+    double nll = xph_policy_imitate(&o->policy, action, o->logs + t * width, o->chances + t * width,
+                                    weight * scale, o->dlogits + row * width, XPH_F32);
+    o->result.nll += mask * scale * nll;
+    o->result.loss += weight * scale * nll;
     if (!o->known[row]) return;
     double miss = value_at(o, row) - (double)o->batch->returns[row];
     o->dvalues[row] = (float)(2.0 * o->config.value * mask * value_scale * miss);
@@ -162,29 +161,14 @@ static void add_row(outcome *o, int64_t row, double log, double weight, double s
 /* The rows of a lane, from this one on. */
 static void add_lane(outcome *o, int64_t from, double scale, double value_scale)
 {
-    const int64_t width = o->policy.logits, heads = o->policy.heads, time = o->batch->time;
-    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 10.0};
-    /* at the probability that it has, the surrogate's gradient is that of the log-probability */
-    const xph_policy_rows rows = {.count = time,
-                                  .action = o->batch->actions + from * heads,
-                                  .log_probability = o->log_probability,
-                                  .advantage = o->advantage,
-                                  .counts = o->counts};
-    xph_policy_logs(&o->policy, (const float *)o->forward.logits + from * width, XPH_F32, time, o->logs);
+    const int64_t time = o->batch->time;
+    const float *logits = o->forward.logits;
+    xph_policy_logs(&o->policy, logits + from * o->policy.logits, XPH_F32, time, o->logs);
     xph_policy_chances(&o->policy, o->logs, time, o->chances);
-    for (int64_t t = 0; t < time; t++) {
-        o->counts[t] = counts(o, from + t);
-        o->advantage[t] = o->config.imitation * (double)o->batch->mask[from + t] * o->weight[from + t];
-        o->log_probability[t] =
-            xph_policy_log_probability(&o->policy, o->logs + t * width, rows.action + t * heads);
-    }
-    xph_policy_loss(&o->policy, &terms, &rows, o->logs, o->chances, scale, o->dlogits + from * width, XPH_F32,
-                    o->row_result);
     for (int64_t t = 0; t < time; t++)
-        if (o->counts[t]) add_row(o, from + t, o->log_probability[t], o->advantage[t], scale, value_scale);
+        if (counts(o, from + t)) add_row(o, from + t, t, scale, value_scale);
 }
 
-/* mean (G - V)^2 / variance of G; 1 where that is 0. */
 static double unexplained(const outcome *o, double mass)
 {
     double mean = 0.0, square = 0.0;
@@ -195,7 +179,7 @@ static double unexplained(const outcome *o, double mass)
         double apart = (double)o->batch->returns[row] - mean;
         square += (double)o->batch->mask[row] * apart * apart / mass;
     }
-    return square > 0.0 ? o->result.value_loss / square : 1.0;
+    return xph_unexplained(o->result.value_loss, square, mean * mean);
 }
 
 static void make_gradients(outcome *o)
@@ -231,18 +215,20 @@ static exphil_status learn(outcome *o, exphil_error *error)
     return EXPHIL_OK;
 }
 
-static exphil_status check(const exphil_trainer *trainer, exphil_error *error)
+static exphil_status check(const exphil_trainer *trainer, const exphil_outcome_config *config,
+                           exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
-    if (!trainer->prefetcher)
-        return xph_fail(error, EXPHIL_E_STATE,
-                        "trainer has no prefetcher: exphil_trainer_forward takes batches");
-    if (!shape->value)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "trainer: the model has no value head (exphil_model_with_value)");
+    if (!trainer->prefetcher) return xph_fail(error, EXPHIL_E_STATE, "trainer has no prefetcher");
+    if (!shape->value) return xph_fail(error, EXPHIL_E_INVALID, "trainer: the model has no value head");
     if (shape->type != XPH_F32) return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer: a model of doubles");
     if (trainer->communicator.all_reduce)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED, "trainer: it has a communicator");
+    if (config->imitation == 0.0 && trainer->optimizer->config.decay > 0.0)
+        return xph_fail(
+            error, EXPHIL_E_UNSUPPORTED,
+            "outcome config: imitation: the optimizer's decay would move the policy where only the value "
+            "is learnt");
     return xph_split_possible(trainer, error);
 }
 
@@ -261,7 +247,7 @@ exphil_status exphil_trainer_step_outcome(exphil_trainer *trainer, const exphil_
     XPH_TRY(XPH_TAKE(exphil_outcome_config, &o.config, config, error));
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_outcome_metrics, metrics, error));
     XPH_TRY(take_config(&o.config, error));
-    XPH_TRY(check(trainer, error));
+    XPH_TRY(check(trainer, &o.config, error));
     XPH_TRY(xph_trainer_take(trainer, &batch, &taken, error));
     o.batch = &batch;
     exphil_status status = learn(&o, error);

@@ -242,7 +242,7 @@ static void loss_of_strip(const loss_call *c, int64_t first, int64_t count, xph_
     xph_powers(ratio, count);
     for (int64_t i = 0, t = first; i < count; i++, t++) {
         result[t] = (xph_policy_result){0};
-        if (rows->counts && !rows->counts[t]) {
+        if (rows->counts && rows->counts[t] != XPH_ROW_PLAYED) {
             pass_over(c, t);
             continue;
         }
@@ -258,4 +258,16 @@ void xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms, co
     const loss_call c = {policy, terms, rows, logs, chances, scale, gradient, type};
     for (int64_t first = 0; first < rows->count; first += STRIP)
         loss_of_strip(&c, first, rows->count - first < STRIP ? rows->count - first : STRIP, result);
+}
+
+/* At the probability that it has, the surrogate of an action with advantage 1 has the gradient of its log-probability. */
+double xph_policy_imitate(const xph_policy *policy, const int32_t *action, const double *logs,
+                          const double *chances, double scale, void *gradient, xph_type type)
+{
+    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 1.0};
+    const xph_policy_rows row = {.count = 1, .action = action};
+    const loss_call c = {policy, &terms, &row, logs, chances, scale, gradient, type};
+    xph_policy_result unused = {0};
+    if (gradient) loss_of_row(&c, 0, -1.0, &unused);
+    return -xph_policy_log_probability(policy, logs, action);
 }

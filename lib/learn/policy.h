@@ -31,13 +31,16 @@ typedef struct xph_policy_terms {
     double entropy;      /* e: of the entropy, which is subtracted */
 } xph_policy_terms;
 
+/* What a row is to the loss: nothing; played by the policy; decided by the host, and so imitated. */
+enum { XPH_ROW_NONE = 0, XPH_ROW_PLAYED = 1, XPH_ROW_IMITATED = 2 };
+
 /* Rows as they were played. */
 typedef struct xph_policy_rows {
     int64_t count;
     const int32_t *action;         /* [n, A] */
     const double *log_probability; /* [n] recorded in play */
     const double *advantage;       /* [n] */
-    const uint8_t *counts;         /* [n] 0: nothing comes of the row; NULL: all count */
+    const uint8_t *counts;         /* [n] XPH_ROW_...; NULL: all are PLAYED. Of the others nothing comes */
     const double *old;             /* [n, L] logs when they were played; NULL: no KL to it */
     const double *old_chances;     /* [n, L] of the same */
     const double *teacher;         /* [n, L] logs; NULL: none */
@@ -60,5 +63,9 @@ typedef struct xph_policy_result {
 void xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms, const xph_policy_rows *rows,
                      const double *logs, const double *chances, double scale, void *gradient, xph_type type,
                      xph_policy_result *result);
+/* Imitation of the action [A] of one row by its logs and chances [L]: returns -log p(action), and scale times its gradient by the
+ * logits, as above. */
+double xph_policy_imitate(const xph_policy *policy, const int32_t *action, const double *logs,
+                          const double *chances, double scale, void *gradient, xph_type type);
 
 #endif

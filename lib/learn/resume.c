@@ -47,6 +47,7 @@ static void list_learner(const exphil_learner *l, settings *s)
     add_real(s, "learner.to_teacher", c->to_teacher);
     add_real(s, "learner.from_teacher", c->from_teacher);
     add_real(s, "learner.entropy", c->entropy);
+    add_real(s, "learner.imitation", c->imitation);
     add_real(s, "learner.half_life_frames", c->half_life_frames);
     add_real(s, "learner.lambda", c->lambda);
     add_real(s, "learner.most_kl", c->most_kl);
@@ -108,7 +109,8 @@ static void part(walk *w, void *mine, size_t bytes)
     if (there && w->to == WRITE) memcpy(there, mine, bytes);
     if (there && w->to == READ) memcpy(mine, there, bytes);
     if (there) w->at += bytes;
-    w->bytes += bytes;
+    w->bytes =
+        bytes > SIZE_MAX - w->bytes ? SIZE_MAX : w->bytes + bytes; /* a world says how large its games are */
 }
 
 typedef struct saved {
@@ -135,9 +137,9 @@ static exphil_status walk_session(saved *s, walk *w, int64_t b)
     if (w->to == WRITE) XPH_TRY(exphil_session_state_save(session, b, s->scratch, bytes));
     part(w, s->scratch, bytes);
     if (w->to != READ) return EXPHIL_OK;
-    session->held = false;
-    status = exphil_session_state_restore(session, b, s->scratch, bytes);
-    session->held = true;
+    XPH_TRY(xph_play_enter(session));
+    status = xph_play_restore(session, b, s->scratch, bytes);
+    xph_play_leave(session);
     return status;
 }
 
@@ -187,7 +189,7 @@ static exphil_status walk_all(saved *s, direction to, unsigned char *at, size_t 
     exphil_status status = EXPHIL_OK;
     walk_head(s, &w);
     for (int64_t b = 0; status >= 0 && b < s->r->streams; b++) status = walk_session(s, &w, b);
-    if (status < 0) return xph_fail(error, status, "%s", s->r->session->error.message);
+    if (status < 0) return xph_rollout_fail(s->r, status, error);
     for (int64_t lane = 0; s->world && status >= 0 && lane < s->world->lanes; lane++)
         status = walk_world(s, &w, lane, error);
     XPH_TRY(status);
@@ -235,6 +237,8 @@ static exphil_status check_world(const exphil_rollout *r, const exphil_world *wo
 static exphil_status save(saved *s, const char *path, exphil_error *error)
 {
     const exphil_learner *l = s->l;
+    XPH_TRY(xph_learner_check_bound(l, s->r, error));
+    XPH_TRY(xph_rollout_check_whole(s->r, error));
     XPH_TRY(check_world(s->r, s->world, error));
     XPH_TRY(xph_rollout_check_empty(s->r, error));
     s->head = (head){MAGIC, (uint64_t)s->settings.count, l->chunks, l->updates, s->r->playing, 0};
@@ -270,17 +274,20 @@ static exphil_status check(void *user, exphil_error *error)
 
 static exphil_status resume(saved *s, const char *path, exphil_error *error)
 {
+    XPH_TRY(xph_learner_check_rollout(s->l, s->r, error));
     XPH_TRY(check_world(s->r, s->world, error));
     XPH_TRY(xph_rollout_check_empty(s->r, error));
     XPH_TRY(xph_learner_shape(s->l, s->r, error));
     XPH_TRY(make(s, error));
-    const xph_beside beside = {.data = s->block, .bytes = s->bytes, .check = check, .user = s};
+    xph_beside beside = {.data = s->block, .bytes = s->bytes, .check = check, .user = s};
     XPH_TRY(xph_trainer_resume(s->l->trainer, path, &beside, error));
     s->r->broken = true; /* until all of it is there */
     XPH_TRY(xph_learner_adopt(s->l, s->r, error));
     XPH_TRY(walk_all(s, READ, s->block, NULL, error));
     s->r->broken = false;
     s->r->playing = s->head.playing;
+    if (s->world) xph_rollout_bind(s->r, s->world);
+    xph_learner_bind(s->l, s->r);
     s->l->chunks = s->head.chunks;
     s->l->updates = s->head.updates;
     return EXPHIL_OK;
@@ -297,7 +304,6 @@ static exphil_status enter(exphil_learner *learner, exphil_rollout *rollout, con
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_context_check(learner->context, error));
     if (world) XPH_TRY(XPH_TAKE(exphil_world, known, world, error));
-    XPH_TRY(xph_learner_check_rollout(learner, rollout, error));
     if (!xph_busy_enter(&learner->busy)) return xph_busy_error("learner", error);
     if (xph_busy_enter(&rollout->busy)) return EXPHIL_OK;
     xph_busy_leave(&learner->busy);

@@ -37,6 +37,11 @@ void xph_returns(const xph_lane *lane, double gamma, double lambda, double *adva
     }
 }
 
+double xph_unexplained(double miss, double square, double scale)
+{
+    return square > 1e-14 * scale ? miss / square : 1.0;
+}
+
 void xph_whole_returns(const float *reward, int64_t frames, double gamma, double cut_off, double *to)
 {
     double later = cut_off;

@@ -27,6 +27,10 @@ typedef struct xph_lane {
 void xph_returns(const xph_lane *lane, double gamma, double lambda, double *advantage, double *target,
                  uint8_t *acts);
 
+/* Sum of (G - V)^2 by that of (G - mean)^2; 1 where all returns are one number, but for what a float cannot hold. scale: the sum
+ * of mean^2. */
+double xph_unexplained(double miss, double square, double scale);
+
 /* A whole game's discounted returns, one a frame: return_t = r_t + gamma return_{t+1}. cut_off: what comes after the last
  * frame, 0 where the game was over. */
 void xph_whole_returns(const float *reward, int64_t frames, double gamma, double cut_off, double *to);

@@ -78,9 +78,7 @@ static exphil_status check_model(const exphil_model *model, exphil_error *error)
     if (shape->mode == EXPHIL_MODE_WINDOW) return refused("a model in window mode plays no chunks", error);
     if (shape->told) return refused("a model with conditions or several delays", error);
     if (shape->type != XPH_F32) return refused("a model of doubles", error);
-    if (!shape->value)
-        return xph_fail(error, EXPHIL_E_INVALID,
-                        "rollout: the model has no value head (exphil_model_with_value)");
+    if (!shape->value) return xph_fail(error, EXPHIL_E_INVALID, "rollout: the model has no value head");
     return EXPHIL_OK;
 }
 
@@ -171,8 +169,15 @@ bool xph_rollout_full(const exphil_rollout *r)
     return r->rewarded == r->rows;
 }
 
+exphil_status xph_rollout_check_whole(const exphil_rollout *r, exphil_error *error)
+{
+    if (!r->broken) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_STATE, "rollout: its world has failed before");
+}
+
 exphil_status xph_rollout_check_full(const exphil_rollout *r, exphil_error *error)
 {
+    XPH_TRY(xph_rollout_check_whole(r, error));
     if (xph_rollout_full(r)) return EXPHIL_OK;
     if (r->received)
         return xph_fail(error, EXPHIL_E_STATE, "the chunk has %lld of %lld streams", (long long)r->received,
@@ -204,19 +209,25 @@ static exphil_status keep_states(const exphil_rollout *r)
     return backend->stream_wait(xph_net_stream(session->net));
 }
 
-/* A host that overrode the last action has changed the queue. */
+/* A host that overrode the last action has changed the queue, or agrees with it; rows that came as blocks are not of it. */
 static void note_overrides(exphil_rollout *r)
 {
     const int64_t heads = r->shape->heads;
-    if (r->decided == 0) return;
+    if (r->decided == 0 || r->received) return;
     for (int64_t b = 0; b < r->streams; b++) {
         int64_t row = row_at(r, b, r->decided - 1);
-        const int32_t *queued = xph_play_history(r->session, b);
-        size_t bytes = (size_t)heads * sizeof *queued;
-        if (r->fresh[b] || memcmp(queued, r->actions + row * heads, bytes) == 0) continue;
-        memcpy(r->actions + row * heads, queued, bytes);
+        if (r->fresh[b] || !r->session->overridden[b]) continue;
+        memcpy(r->actions + row * heads, xph_play_history(r->session, b), (size_t)heads * sizeof(int32_t));
         r->taken[row] = 0;
     }
+}
+
+exphil_status xph_rollout_take_overrides(exphil_rollout *r, exphil_error *error)
+{
+    if (xph_play_enter(r->session) < 0) return xph_busy_error("the rollout's session", error);
+    note_overrides(r);
+    xph_play_leave(r->session);
+    return EXPHIL_OK;
 }
 
 /* r->logs: of all streams. */
@@ -237,6 +248,7 @@ static void record_stream(exphil_rollout *r, int64_t b, const float *floats, con
     r->value[row] = session->values[b];
     r->reset[row] = r->fresh[b];
     r->taken[row] = 1;
+    session->overridden[b] = 0;
     r->log_probability[row] =
         xph_policy_log_probability(&r->policy, r->logs + b * shape->logits, r->actions + row * shape->heads);
     r->fresh[b] = 0;
@@ -266,25 +278,44 @@ static void note_overflow(exphil_rollout *r)
     }
 }
 
-exphil_status xph_rollout_step(exphil_rollout *r, const float *floats, const int32_t *ids, int32_t *actions)
+/* Rows of a world and rows of the host's do not follow each other. */
+static exphil_status check_of(const exphil_rollout *r, xph_rollout_of of)
 {
-    if (r->decided == r->rows || r->decided != r->rewarded)
-        return xph_play_fail(r->session, EXPHIL_E_STATE,
-                             r->decided == r->rows ? "the chunk is full: exphil_learner_update"
-                                                   : "the last step has no reward yet");
-    if (r->received) return xph_play_fail(r->session, EXPHIL_E_STATE, "streams of this chunk came as blocks");
+    const char *why = r->broken                         ? "its world has failed before"
+                      : of == XPH_OF_HOST && r->of.step ? "it plays a world, not steps of the host's"
+                                                        : NULL;
+    return why ? xph_play_fail(r->session, EXPHIL_E_STATE, "rollout: %s", why) : EXPHIL_OK;
+}
+
+static exphil_status step(exphil_rollout *r, xph_rollout_of of, const float *floats, const int32_t *ids,
+                          int32_t *actions)
+{
+    const char *why = r->decided == r->rows       ? "the chunk is full: a learner takes it first"
+                      : r->decided != r->rewarded ? "the last step has no reward yet"
+                      : r->received               ? "streams of this chunk came as blocks"
+                                                  : NULL;
+    XPH_TRY(check_of(r, of));
+    if (why) return xph_play_fail(r->session, EXPHIL_E_STATE, "rollout: %s", why);
     note_overrides(r);
     exphil_status status = r->decided == 0 ? keep_states(r) : EXPHIL_OK;
     if (status < 0) return xph_play_fail(r->session, status, "the device failed to give its state");
-    r->session->held = false;
-    status = exphil_session_step_row(r->session, floats, ids, NULL, actions);
-    r->session->held = true;
+    status = xph_play_step_row(r->session, floats, ids, NULL, actions);
     if (status == EXPHIL_E_NUMERIC) note_overflow(r);
     XPH_TRY(status);
     xph_policy_logs(&r->policy, r->session->logits, XPH_F32, r->streams, r->logs);
     for (int64_t b = 0; b < r->streams; b++) record_stream(r, b, floats, ids);
     r->decided++;
+    r->by_host |= of == XPH_OF_HOST;
     return EXPHIL_OK;
+}
+
+exphil_status xph_rollout_step(exphil_rollout *r, xph_rollout_of of, const float *floats, const int32_t *ids,
+                               int32_t *actions)
+{
+    XPH_TRY(xph_play_enter(r->session));
+    exphil_status status = step(r, of, floats, ids, actions);
+    xph_play_leave(r->session);
+    return status;
 }
 
 /* Every call on a rollout begins with this and ends with leave. */
@@ -300,7 +331,7 @@ exphil_status exphil_rollout_step(exphil_rollout *rollout, const float *floats, 
 {
     XPH_OWN_FPU;
     XPH_TRY(enter(rollout));
-    exphil_status status = xph_rollout_step(rollout, floats, ids, actions);
+    exphil_status status = xph_rollout_step(rollout, XPH_OF_HOST, floats, ids, actions);
     xph_busy_leave(&rollout->busy);
     return status;
 }
@@ -322,7 +353,7 @@ static exphil_status check_rewards(exphil_rollout *r, const float *reward, const
     if (!reward || !end)
         return xph_play_fail(r->session, EXPHIL_E_INVALID, "%s is NULL", reward ? "end" : "reward");
     if (r->decided == r->rewarded)
-        return xph_play_fail(r->session, EXPHIL_E_STATE, "the last step has its reward already");
+        return xph_play_fail(r->session, EXPHIL_E_STATE, "rollout: the last step has its reward already");
     for (int64_t b = 0; b < r->streams; b++) {
         if (!xph_finite((double)reward[b]))
             return xph_play_fail(r->session, EXPHIL_E_NUMERIC, "reward[%lld] is not finite", (long long)b);
@@ -336,9 +367,7 @@ static exphil_status value_next(exphil_rollout *r, const uint8_t *end, const flo
                                 const int32_t *ids)
 {
     if (!wants_next(r, end)) return EXPHIL_OK;
-    XPH_TRY(xph_play_enter(r->session));
     exphil_status status = xph_play_peek(r->session, floats, ids);
-    xph_play_leave(r->session);
     for (int64_t b = 0; status >= 0 && b < r->streams; b++) {
         r->next_value[b] = r->session->fresh_values[b];
         r->cut_off[row_at(r, b, r->rewarded)] = r->next_value[b];
@@ -357,22 +386,29 @@ static exphil_status note_reward(exphil_rollout *r, int64_t b, float reward, uin
     r->ended_frames[row] = 0;
     if (end == EXPHIL_GOES_ON) return EXPHIL_OK;
     end_episode(r, b, row);
-    return exphil_session_reset(r->session, b);
+    exphil_status status = xph_play_reset(r->session, b);
+    return status < 0 ? xph_play_fail(r->session, status, "the device failed to clear its state") : EXPHIL_OK;
 }
 
-exphil_status xph_rollout_reward(exphil_rollout *r, const float *reward, const uint8_t *end,
-                                 const float *floats, const int32_t *ids)
+static exphil_status take_reward(exphil_rollout *r, xph_rollout_of of, const float *reward,
+                                 const uint8_t *end, const float *floats, const int32_t *ids)
 {
+    XPH_TRY(check_of(r, of));
     XPH_TRY(check_rewards(r, reward, end));
     note_overrides(r);
     XPH_TRY(value_next(r, end, floats, ids));
-    exphil_status status = EXPHIL_OK;
-    r->session->held = false;
-    for (int64_t b = 0; status >= 0 && b < r->streams; b++) status = note_reward(r, b, reward[b], end[b]);
-    r->session->held = true;
-    XPH_TRY(status);
+    for (int64_t b = 0; b < r->streams; b++) XPH_TRY(note_reward(r, b, reward[b], end[b]));
     r->rewarded++;
     return xph_rollout_full(r) ? EXPHIL_END : EXPHIL_OK;
+}
+
+exphil_status xph_rollout_reward(exphil_rollout *r, xph_rollout_of of, const float *reward,
+                                 const uint8_t *end, const float *floats, const int32_t *ids)
+{
+    XPH_TRY(xph_play_enter(r->session));
+    exphil_status status = take_reward(r, of, reward, end, floats, ids);
+    xph_play_leave(r->session);
+    return status;
 }
 
 exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward, const uint8_t *end,
@@ -380,9 +416,15 @@ exphil_status exphil_rollout_reward(exphil_rollout *rollout, const float *reward
 {
     XPH_OWN_FPU;
     XPH_TRY(enter(rollout));
-    exphil_status status = xph_rollout_reward(rollout, reward, end, floats, ids);
+    exphil_status status = xph_rollout_reward(rollout, XPH_OF_HOST, reward, end, floats, ids);
     xph_busy_leave(&rollout->busy);
     return status;
+}
+
+exphil_status xph_rollout_fail(const exphil_rollout *r, exphil_status status, exphil_error *error)
+{
+    if (status == EXPHIL_E_BUSY) return xph_busy_error("the rollout's session", error);
+    return xph_fail(error, status, "%s", r->session->error.message);
 }
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------------- */
@@ -395,7 +437,9 @@ void xph_rollout_next(exphil_rollout *r)
 
 exphil_status xph_rollout_adopt(exphil_rollout *r, const exphil_model *model, exphil_error *error)
 {
+    if (xph_play_enter(r->session) < 0) return xph_busy_error("the rollout's session", error);
     exphil_status status = xph_play_adopt(r->session, model, error);
     r->policy.head = xph_model_heads(xph_play_weights_now(r->session)->model);
+    xph_play_leave(r->session);
     return status;
 }

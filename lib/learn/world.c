@@ -10,12 +10,34 @@ typedef struct lanes {
     const xph_game *game;
     int64_t count;
     size_t bytes;
-    unsigned char state[]; /* [count, state_bytes] */
+    xph_busy *busy;       /* [count] different lanes may be stepped at once, one lane may not */
+    unsigned char *state; /* [count, state_bytes] */
 } lanes;
+
+/* What the functions say of themselves: no such lane; two threads are in one lane. */
+enum { NO_LANE = 1, IN_USE = 2 };
 
 static void *lane_at(lanes *l, int64_t lane)
 {
     return l->state + (size_t)lane * l->game->state_bytes;
+}
+
+static int32_t leave(lanes *l, int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) xph_busy_leave(&l->busy[first + i]);
+    return 0;
+}
+
+/* All of these lanes, or none. */
+static int32_t enter(lanes *l, int64_t first, int64_t count)
+{
+    if (first < 0 || count < 0 || first > l->count - count) return NO_LANE;
+    for (int64_t i = 0; i < count; i++) {
+        if (xph_busy_enter(&l->busy[first + i])) continue;
+        (void)leave(l, first, i);
+        return IN_USE;
+    }
+    return 0;
 }
 
 static void give_rows(lanes *l, int64_t lane, float *floats, int32_t *ids)
@@ -29,10 +51,11 @@ static void give_rows(lanes *l, int64_t lane, float *floats, int32_t *ids)
 static int32_t reset(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids)
 {
     lanes *l = user;
-    if (lane < 0 || lane >= l->count) return 1;
+    int32_t code = enter(l, lane, 1);
+    if (code) return code;
     l->game->reset(lane_at(l, lane), seed);
     give_rows(l, lane, floats, ids);
-    return 0;
+    return leave(l, lane, 1);
 }
 
 static int32_t step(void *user, int64_t first, int64_t count, const int32_t *actions, float *floats,
@@ -40,30 +63,33 @@ static int32_t step(void *user, int64_t first, int64_t count, const int32_t *act
 {
     lanes *l = user;
     const xph_game *game = l->game;
-    if (first < 0 || count < 0 || first > l->count - count) return 1;
+    int32_t code = enter(l, first, count);
+    if (code) return code;
     for (int64_t i = 0; i < count; i++) {
         end[i] = game->step(lane_at(l, first + i), actions + i * game->seats * game->spec->head_count,
                             reward + i * game->seats);
         give_rows(l, first + i, floats + i * game->seats * game->spec->float_count,
                   ids ? ids + i * game->seats * game->spec->id_count : NULL);
     }
-    return 0;
+    return leave(l, first, count);
 }
 
 static int32_t save(void *user, int64_t lane, void *state)
 {
     lanes *l = user;
-    if (lane < 0 || lane >= l->count) return 1;
+    int32_t code = enter(l, lane, 1);
+    if (code) return code;
     memcpy(state, lane_at(l, lane), l->game->state_bytes);
-    return 0;
+    return leave(l, lane, 1);
 }
 
 static int32_t load(void *user, int64_t lane, const void *state)
 {
     lanes *l = user;
-    if (lane < 0 || lane >= l->count) return 1;
+    int32_t code = enter(l, lane, 1);
+    if (code) return code;
     memcpy(lane_at(l, lane), state, l->game->state_bytes);
-    return 0;
+    return leave(l, lane, 1);
 }
 
 static void end(void *user)
@@ -81,6 +107,15 @@ static const xph_game *find(const char *name)
     return NULL;
 }
 
+static lanes *cut_all(xph_cutter *c, const xph_game *game, int64_t count)
+{
+    lanes *l = xph_cut(c, 1, 1, sizeof *l);
+    xph_busy *busy = xph_cut(c, count, 1, sizeof *busy);
+    unsigned char *state = xph_cut(c, count, (int64_t)game->state_bytes, 1);
+    if (l) l->busy = busy, l->state = state;
+    return l;
+}
+
 exphil_status exphil_world_create(exphil_context *context, const char *name, int64_t count,
                                   exphil_world *world, exphil_error *error)
 {
@@ -91,9 +126,12 @@ exphil_status exphil_world_create(exphil_context *context, const char *name, int
     if (count < 1 || count > LANES_MOST)
         return xph_fail(error, EXPHIL_E_INVALID, "lanes is %lld, must be 1..%d", (long long)count,
                         LANES_MOST);
-    size_t bytes = sizeof(lanes) + (size_t)count * game->state_bytes;
-    lanes *made = xph_calloc(context, 1, bytes);
-    if (!made) return xph_no_memory(bytes, error);
+    xph_cutter c = {NULL, 0};
+    (void)cut_all(&c, game, count);
+    const size_t bytes = c.at;
+    c = (xph_cutter){xph_calloc(context, 1, bytes), 0};
+    if (!c.base) return xph_no_memory(bytes, error);
+    lanes *made = cut_all(&c, game, count);
     made->context = xph_context_retain(context);
     made->game = game;
     made->count = count;

@@ -67,6 +67,9 @@ exphil_status xph_model_with_weights(const exphil_model *like, const void *weigh
 /* Same configuration in another context, all weights 0; like NULL: of config. */
 exphil_status xph_model_blank(exphil_context *context, const exphil_model *like,
                               const exphil_model_config *config, exphil_model **model, exphil_error *error);
+/* The same configuration, weights, counters and notes in another context. */
+exphil_status xph_model_copy(exphil_context *context, const exphil_model *from, exphil_model **copy,
+                             exphil_error *error);
 void xph_model_trained(const exphil_model *model, uint64_t *updates, uint64_t *frames);
 /* The matrices that have a packed form, as weights of fewer bits hold them (XPH_OP_ROUND); the rest as it is.
  * from and to are arenas of the device and may be the same. Ask xph_model_can_round first:

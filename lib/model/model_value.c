@@ -1,4 +1,4 @@
-/* A model with a new value head: all that it had but that head, tensor by tensor. */
+/* Models made of models: one with a new value head, tensor by tensor, and one in another context. */
 #include "model/tensor_table.h"
 
 #include <exphil/learn.h>
@@ -29,6 +29,28 @@ static exphil_status fill(const exphil_model *from, exphil_model *to, exphil_err
     to->updates = from->updates;
     to->frames = from->frames;
     return xph_model_take_notes(to, xph_model_notes(from), error);
+}
+
+exphil_status xph_model_copy(exphil_context *context, const exphil_model *from, exphil_model **copy,
+                             exphil_error *error)
+{
+    exphil_model *made = NULL;
+    size_t bytes = (size_t)from->shape.weights * from->shape.real_bytes;
+    XPH_TRY(xph_model_make(context, &from->config, from->shape.narrow, &made, error));
+    void *host = xph_alloc(context, bytes);
+    exphil_status status = host ? EXPHIL_OK : xph_no_memory(bytes, error);
+    if (status >= 0) status = xph_model_pull(from, NULL, 0, from->shape.weights, host, error);
+    if (status >= 0) status = xph_model_push(made, 0, from->shape.weights, host, error);
+    if (status >= 0) status = xph_model_take_notes(made, xph_model_notes(from), error);
+    if (host) xph_free(context, host, bytes);
+    if (status < 0) {
+        xph_model_release(made);
+        return status;
+    }
+    made->updates = from->updates;
+    made->frames = from->frames;
+    *copy = made;
+    return EXPHIL_OK;
 }
 
 exphil_status exphil_model_with_value(const exphil_model *model, int32_t value, uint64_t seed,

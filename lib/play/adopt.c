@@ -52,8 +52,11 @@ static exphil_status fill_any(exphil_session *session, int32_t index, const exph
     const void *packed = NULL;
     uint64_t hash = 0;
     exphil_model *before = session->slot[index].model, *taken = xph_model_retain(model);
-    exphil_status status = xph_model_weights_hash(taken, &hash, error);
-    if (status >= 0) status = xph_model_packed(taken, &packed, error);
+    exphil_status status = EXPHIL_OK;
+    if (!xph_model_prepared(taken, &packed, &hash)) {
+        status = xph_model_weights_hash(taken, &hash, error);
+        if (status >= 0) status = xph_model_packed(taken, &packed, error);
+    }
     if (status >= 0) {
         status = fill(session, index, taken, packed, hash);
         if (status < 0)
@@ -119,6 +122,7 @@ exphil_status xph_play_take_both(const exphil_session *from, exphil_session *to,
     to->now = from->now;
     to->newest = from->newest;
     to->clock = from->clock;
+    to->stamps = from->stamps;
     to->adoptions = from->adoptions;
     return EXPHIL_OK;
 }
@@ -136,7 +140,8 @@ static exphil_status check(const exphil_session *session, const exphil_model *mo
 exphil_status xph_play_adopt(exphil_session *session, const exphil_model *model, exphil_error *error)
 {
     XPH_TRY(check(session, model, error));
-    xph_play_forget(session); /* recordings hold addresses of the weights */
+    XPH_TRY(xph_model_prepare(model, error)); /* what wants memory, while the session is whole */
+    xph_play_forget(session);                 /* recordings hold addresses of the weights */
     XPH_TRY(fill_any(session, session->newest, model, error));
     return record(session, error);
 }
@@ -149,7 +154,7 @@ exphil_status exphil_model_prepare(const exphil_model *model, exphil_error *erro
     return xph_model_prepare(model, error);
 }
 
-static exphil_status adopt(exphil_session *session, const exphil_model *model, exphil_model **before)
+exphil_status xph_play_exchange(exphil_session *session, const exphil_model *model, exphil_model **before)
 {
     exphil_error why = EXPHIL_ERROR_INIT;
     const void *packed;
@@ -177,7 +182,7 @@ exphil_status exphil_session_adopt(exphil_session *session, const exphil_model *
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter_free(session));
     exphil_status status =
-        model && before ? adopt(session, model, before)
+        model && before ? xph_play_exchange(session, model, before)
                         : xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", model ? "before" : "model");
     xph_play_leave(session);
     return status;

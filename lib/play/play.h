@@ -48,6 +48,7 @@ struct exphil_session {
     xph_play_weights slot[2];
     int32_t now, newest; /* slots: of the next step; of the weights that were taken last */
     int64_t clock;       /* steps that went well; goes back with a state that is restored */
+    int64_t stamps; /* given to steps so far; never goes back, so that a state is known by its last step */
     uint64_t adoptions;
     unsigned char *copies; /* device: of both slots */
     size_t copies_bytes;
@@ -56,7 +57,9 @@ struct exphil_session {
     const xph_melee_layout *layout; /* both NULL when the spec is none of Melee's own */
     const xph_melee_codec *codec;
     xph_busy busy;
-    bool held;                    /* by a rollout: nobody else steps, resets or restores it */
+    bool held;      /* by a rollout or a learner behind it: nobody else steps, resets or restores it */
+    bool goes_back; /* although it is held, its states may be restored */
+    bool guided;    /* a person's actions come by whoever holds it: overrides are refused */
     exphil_session_config config; /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];
     bool drawing;                  /* any head needs noise */
@@ -77,6 +80,7 @@ struct exphil_session {
     int32_t *ids, *past, *previous; /* [rows,K + conditions], [rows,slots*A], [streams,A] */
     uint8_t *reset;                 /* [rows] */
     int32_t *actions;               /* [streams,A] what it gives */
+    uint8_t *overridden;            /* [streams] the newest action is the host's; cleared by who asks */
     float *melee_floats;            /* [streams,F] rows that the encoder fills */
     int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
     float *logits, *fresh;        /* [streams,L] of the last step that went well, and of the one under way */
@@ -104,12 +108,18 @@ struct exphil_session {
     exphil_error error; /* of the last call that failed */
 };
 
+/* Actions kept of a stream; where the parts of its host part lie; and its bytes, of a session in carry mode (stream.c). */
+int64_t xph_play_history_of(const xph_model_shape *shape);
+void xph_play_lay_out(exphil_session *session);
+size_t xph_play_host_bytes(const exphil_model *model, bool adoptable);
 /* Parts of stream i. */
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
 void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of its host part, from byte at */
 int32_t *xph_play_history(const exphil_session *session, int64_t i);      /* [history, A], newest first */
 int32_t *xph_play_told(const exphil_session *session, int64_t i);         /* [conditions] */
 int64_t *xph_play_clock(const exphil_session *session, int64_t i);        /* of an adoptable session */
+int64_t *xph_play_stamp(const exphil_session *session,
+                        int64_t i); /* likewise: of its last step; 0: none yet */
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
 /* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step
@@ -121,13 +131,20 @@ void xph_play_forget(exphil_session *session);
  * const: the flag and the text of the last failure are no part of a session's value. */
 exphil_status xph_play_enter(const exphil_session *session);
 void xph_play_leave(const exphil_session *session);
-/* As enter, for calls that move streams: EXPHIL_E_STATE where a rollout does. */
+/* As enter, for calls that move streams: EXPHIL_E_STATE where whoever holds it does. */
 exphil_status xph_play_enter_free(const exphil_session *session);
+exphil_status xph_play_enter_back(const exphil_session *session); /* the same, for states to be restored */
+/* exphil_session_step_row and exphil_session_state_restore, of a session that has been entered, whoever holds it. */
+exphil_status xph_play_step_row(exphil_session *session, const float *floats, const int32_t *ids,
+                                const float *noise, int32_t *actions);
+exphil_status xph_play_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes);
 /* Hot. What a step would compute, in fresh and fresh_values; nothing moves. The session has been entered. */
 exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids);
 /* The weights of a session that is being made, and their recordings; and an end to them. */
 exphil_status xph_play_take(exphil_session *session, const exphil_model *model, exphil_error *error);
 void xph_play_drop(exphil_session *session);
+/* Hot. exphil_session_adopt, of a session that was entered. */
+exphil_status xph_play_exchange(exphil_session *session, const exphil_model *model, exphil_model **before);
 /* Of a clone: what the other session plays, and what it will. */
 exphil_status xph_play_take_both(const exphil_session *from, exphil_session *to, exphil_error *error);
 /* New weights in the place of the newest, between two steps; EXPHIL_E_MISMATCH: of another configuration. A failure of the
@@ -140,7 +157,7 @@ void xph_play_advance(exphil_session *session);
 void xph_play_go_back(exphil_session *session, uint64_t hash);
 /* The recurrent state in a block of exphil_session_state_save, of whatever weights. EXPHIL_E_FORMAT, EXPHIL_E_MISMATCH: it
  * is none, or of another model. */
-exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,
+exphil_status xph_play_block_state(const exphil_model *model, const void *block, size_t size_bytes,
                                    const void **state, exphil_error *error);
 /* Remembers why a hot call failed. */
 void xph_play_remember(const exphil_session *session, exphil_status status, const char *format, ...)

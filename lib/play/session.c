@@ -44,6 +44,7 @@ static void cut_host(exphil_session *session, xph_cutter *c)
     session->melee_floats = cut(c, streams * (size_t)shape->floats, sizeof(float));
     session->melee_ids = cut(c, streams * (size_t)shape->ids, sizeof(int32_t));
     session->decided = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    session->overridden = cut(c, streams, 1);
     session->logits = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->fresh = cut(c, streams * (size_t)shape->logits, sizeof(float));
     session->values = shape->value ? cut(c, streams, sizeof(float)) : NULL;
@@ -67,33 +68,11 @@ static void cut_device(exphil_session *session, xph_cutter *c)
     session->d_actions = cut(c, streams * (size_t)session->shape->heads, sizeof(int32_t));
 }
 
-/* Offsets inside the host part of one stream. */
-static void lay_out_stream(exphil_session *session)
-{
-    const xph_model_shape *shape = session->shape;
-    xph_cutter c = {NULL, 0};
-    size_t kept = session->windowed ? (size_t)session->frames : 0;
-    (void)cut(&c, 1, sizeof(xph_play_stream));
-    session->history_at = c.at;
-    (void)cut(&c, (size_t)(session->history * shape->heads), sizeof(int32_t));
-    session->floats_at = c.at;
-    (void)cut(&c, kept * (size_t)shape->floats, sizeof(float));
-    session->ids_at = c.at;
-    (void)cut(&c, kept * (size_t)shape->tables, sizeof(int32_t));
-    session->past_at = c.at;
-    (void)cut(&c, kept * (size_t)(shape->slots * shape->heads), sizeof(int32_t));
-    session->told_at = c.at;
-    (void)cut(&c, (size_t)session->told->conditions, sizeof(int32_t));
-    session->clock_at = c.at;
-    (void)cut(&c, session->adoptable, sizeof(int64_t));
-    session->host_bytes = c.at;
-}
-
 static exphil_status allocate(exphil_session *session, exphil_error *error)
 {
     const xph_backend *backend = session->device->backend;
     xph_cutter host = {NULL, 0}, device = {NULL, 0};
-    lay_out_stream(session);
+    xph_play_lay_out(session);
     cut_host(session, &host);
     cut_device(session, &device);
     if (host.at == SIZE_MAX || device.at == SIZE_MAX)
@@ -289,8 +268,7 @@ static exphil_status build(exphil_session *session, const exphil_model *model, c
     session->windowed = session->shape->mode == EXPHIL_MODE_WINDOW;
     session->frames = session->windowed ? session->shape->window : 1;
     session->rows = session->streams * session->frames;
-    int64_t due = session->shape->delay + 1;
-    session->history = session->shape->slots > due ? session->shape->slots : due;
+    session->history = xph_play_history_of(session->shape);
     session->state_bytes = session->windowed ? 0 : (size_t)session->shape->state * session->shape->real_bytes;
     XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE, &session->net, error));
     XPH_TRY(allocate(session, error));

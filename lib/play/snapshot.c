@@ -7,11 +7,14 @@
 #include <exphil/learn.h>
 
 typedef struct snapshot_header {
-    uint64_t magic, weights_hash, play_hash, bytes;
+    uint64_t magic, weights_hash, play_hash;
+    uint64_t
+        model; /* hash of its configuration; FIRST_MAGIC: bytes of the block, which said no more of the model */
 } snapshot_header;
 
 #define CLOCK_MOST     ((int64_t)1 << 62)
-#define SNAPSHOT_MAGIC 0x3130455441545358ull /* "XSTATE01" */
+#define FIRST_MAGIC    0x3130455441545358ull /* "XSTATE01": of releases up to 0.1, taken for ever */
+#define SNAPSHOT_MAGIC 0x3230455441545358ull /* "XSTATE02" */
 
 static size_t logit_bytes(const exphil_session *session)
 {
@@ -51,8 +54,9 @@ static exphil_status check_block(const exphil_session *session, int64_t stream, 
 static exphil_status save(const exphil_session *session, int64_t stream, unsigned char *to)
 {
     const xph_backend *backend = session->device->backend;
-    const snapshot_header header = {SNAPSHOT_MAGIC, xph_play_weights_now(session)->hash, session->play_hash,
-                                    exphil_session_state_size(session)};
+    const xph_play_weights *now = xph_play_weights_now(session);
+    const snapshot_header header = {SNAPSHOT_MAGIC, now->hash, session->play_hash,
+                                    xph_model_config_hash(now->model)};
     memcpy(to, &header, sizeof header);
     to += sizeof header;
     memcpy(to, xph_play_at(session, stream), session->host_bytes);
@@ -81,21 +85,35 @@ exphil_status exphil_session_state_save(const exphil_session *session, int64_t s
     return status;
 }
 
-exphil_status xph_play_block_state(const xph_model_shape *shape, const void *block, size_t size_bytes,
+/* Sessions of one model have states of two sizes, of which the adoptable ones' is the larger. */
+exphil_status xph_play_block_state(const exphil_model *model, const void *block, size_t size_bytes,
                                    const void **state, exphil_error *error)
 {
+    const xph_model_shape *shape = xph_model_shape_of(model);
     snapshot_header header;
-    size_t state_bytes = (size_t)shape->state * shape->real_bytes,
-           behind = ((size_t)shape->logits + (size_t)shape->value) * sizeof(float);
+    size_t behind = (size_t)shape->state * shape->real_bytes +
+                    ((size_t)shape->logits + (size_t)shape->value) * sizeof(float);
     if (size_bytes < sizeof header)
-        return xph_fail(error, EXPHIL_E_FORMAT, "a state of %zu bytes is none", size_bytes);
+        return xph_fail(error, EXPHIL_E_FORMAT, "%zu bytes are no state", size_bytes);
     memcpy(&header, block, sizeof header);
-    if (header.magic != SNAPSHOT_MAGIC || header.bytes != size_bytes)
-        return xph_fail(error, EXPHIL_E_FORMAT, "not a state of libexphil of %zu bytes", size_bytes);
-    if (size_bytes < sizeof header + state_bytes + behind)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "a state of %zu bytes is of another model", size_bytes);
-    *state = (const unsigned char *)block + size_bytes - behind - state_bytes;
+    if (header.magic != SNAPSHOT_MAGIC)
+        return xph_fail(error, EXPHIL_E_FORMAT, "not a state of this release of libexphil");
+    if (header.model != xph_model_config_hash(model))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "a state of a model of another configuration");
+    bool fits = false;
+    for (int adoptable = 0; adoptable < 2; adoptable++)
+        fits |= size_bytes == sizeof header + xph_play_host_bytes(model, adoptable) + behind;
+    if (!fits) return xph_fail(error, EXPHIL_E_FORMAT, "no state of this model has %zu bytes", size_bytes);
+    *state = (const unsigned char *)block + size_bytes - behind;
     return EXPHIL_OK;
+}
+
+static bool header_fits(const exphil_session *session, const snapshot_header *header)
+{
+    const uint64_t expected = header->magic == FIRST_MAGIC
+                                  ? exphil_session_state_size(session)
+                                  : xph_model_config_hash(xph_play_weights_now(session)->model);
+    return header->play_hash == session->play_hash && header->model == expected;
 }
 
 /* A block may come from anywhere: what indexes memory later is checked here. */
@@ -104,14 +122,14 @@ static exphil_status check_content(const exphil_session *session, const unsigned
     snapshot_header header;
     xph_play_stream stream;
     memcpy(&header, block, sizeof header);
-    if (header.magic != SNAPSHOT_MAGIC)
+    if (header.magic != SNAPSHOT_MAGIC && header.magic != FIRST_MAGIC)
         return xph_play_fail(session, EXPHIL_E_FORMAT, "state: not a state of libexphil");
     const uint64_t weights = xph_play_weights_now(session)->hash;
     if (!session->adoptable && header.weights_hash != weights)
         return xph_play_fail(session, EXPHIL_E_MISMATCH,
                              "state is of weights %016llx, the session plays %016llx",
                              (unsigned long long)header.weights_hash, (unsigned long long)weights);
-    if (header.play_hash != session->play_hash || header.bytes != exphil_session_state_size(session))
+    if (!header_fits(session, &header))
         return xph_play_fail(
             session, EXPHIL_E_MISMATCH,
             "state is of a session with another configuration, or of a release that keeps states otherwise");
@@ -121,10 +139,11 @@ static exphil_status check_content(const exphil_session *session, const unsigned
         return xph_play_fail(session, EXPHIL_E_FORMAT, "state: seen is %lld, outside 0..%lld",
                              (long long)stream.seen, (long long)session->frames);
     if (session->adoptable) {
-        int64_t clock;
-        memcpy(&clock, block + session->clock_at, sizeof clock);
-        if (clock < 0 || clock > CLOCK_MOST)
-            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: its frame is %lld", (long long)clock);
+        int64_t clock[2]; /* and stamp */
+        memcpy(clock, block + session->clock_at, sizeof clock);
+        if (clock[0] < 0 || clock[0] > CLOCK_MOST || clock[1] < 0 || clock[1] > CLOCK_MOST)
+            return xph_play_fail(session, EXPHIL_E_FORMAT, "state: its frame is %lld, its step %lld",
+                                 (long long)clock[0], (long long)clock[1]);
     }
     for (int64_t i = 0; i < session->history; i++) {
         int32_t action[EXPHIL_HEADS_MAX];
@@ -203,6 +222,8 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     memcpy(xph_play_at(session, stream), from, session->host_bytes);
     if (session->adoptable) {
         session->clock = *xph_play_clock(session, stream);
+        if (session->stamps < *xph_play_stamp(session, stream))
+            session->stamps = *xph_play_stamp(session, stream);
         xph_play_go_back(session, header.weights_hash);
     }
     memcpy(session->logits + stream * session->shape->logits, state + session->state_bytes,
@@ -213,13 +234,18 @@ static exphil_status restore(exphil_session *session, int64_t stream, const unsi
     return EXPHIL_OK;
 }
 
+exphil_status xph_play_restore(exphil_session *session, int64_t stream, const void *state, size_t size_bytes)
+{
+    XPH_TRY(check_block(session, stream, state, size_bytes));
+    return restore(session, stream, state);
+}
+
 exphil_status exphil_session_state_restore(exphil_session *session, int64_t stream, const void *state,
                                            size_t size_bytes)
 {
     XPH_OWN_FPU;
-    XPH_TRY(xph_play_enter_free(session));
-    exphil_status status = check_block(session, stream, state, size_bytes);
-    if (status >= 0) status = restore(session, stream, state);
+    XPH_TRY(xph_play_enter_back(session));
+    exphil_status status = xph_play_restore(session, stream, state, size_bytes);
     xph_play_leave(session);
     return status;
 }
@@ -244,14 +270,19 @@ exphil_status exphil_session_override(exphil_session *session, int64_t stream, c
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter(session));
     exphil_status status = check_stream(session, stream);
+    if (status >= 0 && session->guided)
+        status = xph_play_fail(session, EXPHIL_E_STATE,
+                               "what a person does is given with each frame, and not put in afterwards");
     if (status >= 0 && !action) status = xph_play_fail(session, EXPHIL_E_INVALID, "action is NULL");
     if (status >= 0) {
         exphil_error why = EXPHIL_ERROR_INIT;
         status = xph_action_check(session->spec, action, 0, &why);
         if (status < 0) xph_play_fail(session, status, "%s", why.message);
     }
-    if (status >= 0)
+    if (status >= 0) {
         memcpy(xph_play_history(session, stream), action, (size_t)session->spec->head_count * sizeof *action);
+        session->overridden[stream] = 1;
+    }
     xph_play_leave(session);
     return status;
 }

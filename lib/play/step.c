@@ -305,7 +305,10 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
     if (stream->seen < frames) stream->seen++;
     if (session->drawing && own_noise)
         stream->rng.position += (uint64_t)session->shape->logits; /* one number each */
-    if (session->adoptable) *xph_play_clock(session, b) = session->clock;
+    if (session->adoptable) {
+        *xph_play_clock(session, b) = session->clock;
+        *xph_play_stamp(session, b) = session->stamps;
+    }
     memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
     memcpy(history, session->actions + b * heads, (size_t)heads * sizeof *history);
 }
@@ -318,6 +321,7 @@ static void commit(exphil_session *session, bool own_noise)
     session->parity = !session->parity;
     session->lagging = true;
     session->clock++;
+    session->stamps++;
     memcpy(session->logits, session->fresh,
            (size_t)(session->streams * session->shape->logits) * sizeof(float));
     if (session->values)
@@ -368,17 +372,24 @@ static exphil_status check_noise(const exphil_session *session, const float *noi
     return EXPHIL_OK;
 }
 
+exphil_status xph_play_step_row(exphil_session *session, const float *floats, const int32_t *ids,
+                                const float *noise, int32_t *actions)
+{
+    int64_t began = xph_clock_ns();
+    if (!actions) return xph_play_fail(session, EXPHIL_E_INVALID, "actions is NULL");
+    XPH_TRY(check_rows(session, floats, ids));
+    XPH_TRY(check_noise(session, noise));
+    XPH_TRY(step_rows(session, floats, ids, noise, actions));
+    xph_latency_add(&session->latency, xph_clock_ns() - began);
+    return EXPHIL_OK;
+}
+
 exphil_status exphil_session_step_row(exphil_session *session, const float *floats, const int32_t *ids,
                                       const float *noise, int32_t *actions)
 {
     XPH_OWN_FPU;
     XPH_TRY(xph_play_enter_free(session));
-    int64_t began = xph_clock_ns();
-    exphil_status status = actions ? check_rows(session, floats, ids)
-                                   : xph_play_fail(session, EXPHIL_E_INVALID, "actions is NULL");
-    if (status >= 0) status = check_noise(session, noise);
-    if (status >= 0) status = step_rows(session, floats, ids, noise, actions);
-    if (status >= 0) xph_latency_add(&session->latency, xph_clock_ns() - began);
+    exphil_status status = xph_play_step_row(session, floats, ids, noise, actions);
     xph_play_leave(session);
     return status;
 }

@@ -18,13 +18,33 @@ exphil_status xph_play_enter(const exphil_session *session)
     return xph_busy_enter(&shared(session)->busy) ? EXPHIL_OK : EXPHIL_E_BUSY;
 }
 
-exphil_status xph_play_enter_free(const exphil_session *session)
+static exphil_status enter_unless(const exphil_session *session, bool (*refused)(const exphil_session *))
 {
     XPH_TRY(xph_play_enter(session));
-    if (!session->held) return EXPHIL_OK;
-    xph_play_remember(session, EXPHIL_E_STATE, "the session is a rollout's");
+    if (!refused(session)) return EXPHIL_OK;
+    xph_play_remember(session, EXPHIL_E_STATE, "the session is moved by what was made with it");
     xph_play_leave(session);
     return EXPHIL_E_STATE;
+}
+
+static bool is_held(const exphil_session *session)
+{
+    return session->held;
+}
+
+static bool stays(const exphil_session *session)
+{
+    return session->held && !session->goes_back;
+}
+
+exphil_status xph_play_enter_free(const exphil_session *session)
+{
+    return enter_unless(session, is_held);
+}
+
+exphil_status xph_play_enter_back(const exphil_session *session)
+{
+    return enter_unless(session, stays);
 }
 
 void xph_play_leave(const exphil_session *session)
@@ -44,6 +64,43 @@ void xph_play_remember(const exphil_session *session, exphil_status status, cons
 }
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
+
+/* Offsets inside the host part of one stream. */
+void xph_play_lay_out(exphil_session *session)
+{
+    const xph_model_shape *shape = session->shape;
+    xph_cutter c = {NULL, 0};
+    int64_t kept = session->windowed ? session->frames : 0;
+    (void)xph_cut(&c, 1, 1, sizeof(xph_play_stream));
+    session->history_at = c.at;
+    (void)xph_cut(&c, session->history, shape->heads, sizeof(int32_t));
+    session->floats_at = c.at;
+    (void)xph_cut(&c, kept, shape->floats, sizeof(float));
+    session->ids_at = c.at;
+    (void)xph_cut(&c, kept, shape->tables, sizeof(int32_t));
+    session->past_at = c.at;
+    (void)xph_cut(&c, kept * shape->slots, shape->heads, sizeof(int32_t));
+    session->told_at = c.at;
+    (void)xph_cut(&c, session->told->conditions, 1, sizeof(int32_t));
+    session->clock_at = c.at;
+    (void)xph_cut(&c, session->adoptable, 2, sizeof(int64_t)); /* clock, stamp */
+    session->host_bytes = c.at;
+}
+
+int64_t xph_play_history_of(const xph_model_shape *shape)
+{
+    int64_t due = shape->delay + 1;
+    return shape->slots > due ? shape->slots : due;
+}
+
+size_t xph_play_host_bytes(const exphil_model *model, bool adoptable)
+{
+    exphil_session like = {
+        .shape = xph_model_shape_of(model), .told = xph_model_told(model), .adoptable = adoptable};
+    like.history = xph_play_history_of(like.shape);
+    xph_play_lay_out(&like);
+    return like.host_bytes;
+}
 
 xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
 {
@@ -68,6 +125,11 @@ int32_t *xph_play_told(const exphil_session *session, int64_t i)
 int64_t *xph_play_clock(const exphil_session *session, int64_t i)
 {
     return xph_play_part(session, i, session->clock_at);
+}
+
+int64_t *xph_play_stamp(const exphil_session *session, int64_t i)
+{
+    return xph_play_clock(session, i) + 1;
 }
 
 unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)

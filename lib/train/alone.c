@@ -373,7 +373,8 @@ static void fetch_logits(const group *g, int64_t i, double *logits)
 /* -log p of the target, summed over heads. */
 static double judge(const group *g, const double *logits, const int32_t *target, int64_t *bad_head)
 {
-    xph_seen seen = {.target = target, .logits = logits};
+    xph_seen seen = {
+        .target = target, .logits = logits, .value = __builtin_nan(""), .outcome = __builtin_nan("")};
     double sum = 0.0;
     int64_t bad = xph_judge(g->of->model, &seen);
     if (bad >= 0 && *bad_head < 0) *bad_head = bad;
@@ -429,7 +430,7 @@ static void run_group(void *arg, int64_t index, int32_t worker)
 static exphil_status show(const alone *a, exphil_error *error)
 {
     const int64_t heads = a->shape->heads;
-    xph_seen seen;
+    xph_seen seen = {.value = __builtin_nan(""), .outcome = __builtin_nan("")};
     for (int64_t i = 0; a->see && i < a->lane_count; i++) {
         const lane *l = &a->lanes[i];
         for (int64_t at = 0; at < l->count; at++) {

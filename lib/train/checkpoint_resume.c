@@ -39,7 +39,7 @@ static exphil_status match_arrays(const xph_checkpoint *c, const xph_tensors *fi
 {
     const xph_array *beside = xph_tensors_find(file, XPH_CHECKPOINT_BESIDE);
     if (c->beside && !beside)
-        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: it is not that of a learner");
+        return xph_fail(error, EXPHIL_E_MISMATCH, "checkpoint: it is a trainer's, with nothing of a learner");
     if (c->beside && (beside->dtype != XPH_DTYPE_U8 || beside->bytes != c->beside->bytes))
         return xph_fail(
             error, EXPHIL_E_MISMATCH,
@@ -206,12 +206,14 @@ static exphil_status read_text(const xph_tensors *file, const char *key, const c
 }
 
 static exphil_status resume_json(exphil_trainer *trainer, const char *path, xph_tensors *file,
-                                 const xph_json *json, const xph_beside *beside, exphil_error *error)
+                                 const xph_json *json, xph_beside *beside, exphil_error *error)
 {
     xph_checkpoint c = {.trainer = trainer};
     int64_t batch = 0, time = 0;
     XPH_TRY(xph_settings_check(trainer, json, error));
     XPH_TRY(read_shape(trainer, file, json, &batch, &time, error));
+    const xph_array *there = xph_tensors_find(file, XPH_CHECKPOINT_BESIDE);
+    if (beside && beside->fit && there) XPH_TRY(beside->fit(beside->user, there->bytes, beside, error));
     exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, beside, error);
     if (status >= 0) status = resume_from(&c, file, json, error);
     xph_checkpoint_free(&c);
@@ -220,7 +222,7 @@ static exphil_status resume_json(exphil_trainer *trainer, const char *path, xph_
 
 /* A checkpoint without notes leaves those that the trainer has. */
 static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_tensors *file,
-                                 const xph_beside *beside, exphil_error *error)
+                                 xph_beside *beside, exphil_error *error)
 {
     const char *text = NULL, *noted = NULL;
     xph_notes notes = {.text = NULL};
@@ -248,7 +250,7 @@ static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_
     return status;
 }
 
-static exphil_status resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+static exphil_status resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
                             exphil_error *error)
 {
     exphil_context *context = trainer->context;
@@ -267,7 +269,7 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, const xph
     return status;
 }
 
-exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
                                  exphil_error *error)
 {
     if (!trainer || !path)

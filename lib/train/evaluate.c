@@ -12,6 +12,10 @@ typedef struct tally {
     int64_t frames, change_frames, exact, exact_change, exact_copy, exact_majority, exact_majority_change;
     double nll, frequency_nll;
     struct {
+        int64_t frames;
+        double misses, mean, apart; /* sum of (V - G)^2; of G: mean, and sum of (G - mean)^2 (Welford 1962) */
+    } value;
+    struct {
         double loss, nll, frequency;
         int64_t right, top3, right_change, changes, majority, copied;
     } head[EXPHIL_HEADS_MAX];
@@ -33,6 +37,16 @@ static bool count_head(tally *t, int64_t h, const xph_seen *seen)
     return right;
 }
 
+static void count_value(tally *t, const xph_seen *seen)
+{
+    const double miss = seen->value - seen->outcome, before = seen->outcome - t->value.mean;
+    if (miss != miss) return; /* nothing is said, or not known */
+    t->value.frames++;
+    t->value.misses += miss * miss;
+    t->value.mean += before / (double)t->value.frames;
+    t->value.apart += before * (seen->outcome - t->value.mean);
+}
+
 static exphil_status count_frame(void *arg, const xph_seen *seen, exphil_error *error)
 {
     tally *t = arg;
@@ -43,6 +57,7 @@ static exphil_status count_frame(void *arg, const xph_seen *seen, exphil_error *
         same &= seen->target[h] == seen->before[h];
         majority &= t->baseline->whole[h] == seen->target[h];
     }
+    count_value(t, seen);
     t->frames++;
     t->change_frames += !same;
     t->exact += all;
@@ -58,6 +73,14 @@ static double share(int64_t part, int64_t whole)
     return whole ? (double)part / (double)whole : 0.0;
 }
 
+static void fill_value(const tally *t, exphil_report *report)
+{
+    report->value_frames = t->value.frames;
+    if (!t->value.frames) return;
+    report->value_loss = t->value.misses / (double)t->value.frames;
+    report->unexplained = t->value.apart > 0.0 ? t->value.misses / t->value.apart : 1.0;
+}
+
 static void fill_report(const tally *t, const xph_losses *losses, exphil_report *report)
 {
     double frames = t->frames ? (double)t->frames : 1.0;
@@ -69,6 +92,7 @@ static void fill_report(const tally *t, const xph_losses *losses, exphil_report 
     report->exact_majority = share(t->exact_majority, t->frames);
     report->exact_majority_change = share(t->exact_majority_change, t->change_frames);
     report->exact_copy = share(t->exact_copy, t->frames);
+    fill_value(t, report);
     for (int64_t h = 0; h < t->spec->head_count; h++) {
         exphil_head_report *head = &report->head[h];
         head->loss = t->head[h].loss / frames;
@@ -181,7 +205,7 @@ static exphil_status held_teacher_forced(const exphil_model *model, const exphil
     xph_walk_size(&walk, model, data.how.batch * data.how.time);
     add_host(during, data.batches + data.games + data.order + xph_baseline_bytes(frequencies, before));
     if (xph_context_backend(context)->backend->host_memory) during->limited += data.batches;
-    add_host(during, walk.narrow_bytes + walk.wide_bytes);
+    add_host(during, walk.narrow_bytes + walk.wide_bytes + walk.values_bytes);
     return EXPHIL_OK;
 }
 

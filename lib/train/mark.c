@@ -22,7 +22,11 @@ static int list_arenas(const exphil_trainer *trainer, void *arena[ARENAS])
 size_t xph_mark_bytes(const exphil_trainer *trainer)
 {
     void *arena[ARENAS];
-    return HEAD_BYTES + (size_t)list_arenas(trainer, arena) * trainer->arena_bytes;
+    size_t bytes, all;
+    if (!xph_size_mul((size_t)list_arenas(trainer, arena), trainer->arena_bytes, &bytes) ||
+        !xph_size_add(HEAD_BYTES, bytes, &all))
+        return SIZE_MAX;
+    return all;
 }
 
 static exphil_status fail(const exphil_trainer *trainer, exphil_status status, exphil_error *error)

@@ -156,7 +156,7 @@ static exphil_status enter_split(const exphil_trainer *trainer, exphil_error *er
     XPH_TRY(xph_trainer_enter_open(trainer, error));
     if (trainer->split.open) return EXPHIL_OK;
     xph_trainer_leave(trainer);
-    return xph_fail(error, EXPHIL_E_STATE, "trainer: exphil_trainer_forward has not been called");
+    return xph_fail(error, EXPHIL_E_STATE, "trainer: backward and abandon follow a forward");
 }
 
 exphil_status exphil_trainer_backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues,

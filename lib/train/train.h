@@ -226,11 +226,13 @@ typedef struct xph_beside {
     size_t bytes;
     exphil_status (*check)(void *user, exphil_error *error);
     void *user;
+    /* Resume, of data whose length is not known before: makes room for so many bytes, and says where. NULL: bytes it is */
+    exphil_status (*fit)(void *user, size_t bytes, struct xph_beside *beside, exphil_error *error);
 } xph_beside;
 /* exphil_trainer_save and exphil_trainer_resume, with it. */
 exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
                                exphil_error *error);
-exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, const xph_beside *beside,
+exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
                                  exphil_error *error);
 /* The next batch of the trainer's prefetcher, for a loss that is not the trainer's; and back where the trainer was before. */
 typedef struct xph_taken {

@@ -67,6 +67,7 @@ void xph_walk_free(xph_walk *walk)
 {
     xph_free(walk->context, walk->narrow, walk->narrow_bytes);
     xph_free(walk->context, walk->wide, walk->wide_bytes);
+    xph_free(walk->context, walk->values, walk->values_bytes);
     xph_feed_destroy(&walk->feed);
     xph_sampler_destroy(walk->sampler);
 }
@@ -76,6 +77,7 @@ void xph_walk_size(xph_walk *walk, const exphil_model *model, int64_t rows)
     size_t count = (size_t)(rows * xph_model_shape_of(model)->logits);
     walk->narrow_bytes = count * sizeof(float);
     walk->wide_bytes = count * sizeof(double);
+    walk->values_bytes = xph_model_shape_of(model)->value ? (size_t)rows * sizeof(double) : 0;
 }
 
 exphil_status xph_walk_make(xph_walk *walk, const exphil_model *model, const exphil_dataset *dataset,
@@ -89,7 +91,24 @@ exphil_status xph_walk_make(xph_walk *walk, const exphil_model *model, const exp
     xph_walk_size(walk, model, first.batch * first.time);
     walk->narrow = xph_alloc(walk->context, walk->narrow_bytes);
     walk->wide = xph_alloc(walk->context, walk->wide_bytes);
-    return walk->narrow && walk->wide ? EXPHIL_OK : xph_no_memory(walk->wide_bytes, error);
+    if (walk->values_bytes) walk->values = xph_alloc(walk->context, walk->values_bytes);
+    bool all = walk->narrow && walk->wide && (walk->values || !walk->values_bytes);
+    return all ? EXPHIL_OK : xph_no_memory(walk->wide_bytes, error);
+}
+
+/* What the value head says; the narrow logits are wide by now, and give their place. */
+static exphil_status take_values(const xph_walk *walk)
+{
+    const xph_feed *feed = &walk->feed;
+    const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    xph_stream *stream = xph_net_stream(feed->net);
+    const size_t rows = (size_t)(feed->batch * feed->time);
+    void *to = shape->type == XPH_F64 ? (void *)walk->values : (void *)walk->narrow;
+    if (!walk->values) return EXPHIL_OK;
+    XPH_TRY(feed->device->backend->download(stream, to, xph_net_values(feed->net), rows * shape->real_bytes));
+    XPH_TRY(feed->device->backend->stream_wait(stream));
+    for (size_t i = 0; shape->type != XPH_F64 && i < rows; i++) walk->values[i] = (double)walk->narrow[i];
+    return EXPHIL_OK;
 }
 
 /* Frames in the order of lanes, then of time. */
@@ -109,6 +128,8 @@ static exphil_status show_batch(const xph_walk *walk, const exphil_batch *batch,
         seen.target = &batch->actions[row * heads];
         seen.before = &before[row * heads];
         seen.logits = walk->wide + row * width;
+        seen.value = walk->values ? walk->values[row] : __builtin_nan("");
+        seen.outcome = batch->returns ? (double)batch->returns[row] : __builtin_nan("");
         (void)xph_judge(model, &seen);
         XPH_TRY(see(arg, &seen, error));
     }
@@ -128,6 +149,7 @@ exphil_status xph_walk_run(xph_walk *walk, const void *weights, const void *pack
         XPH_TRY(xph_sampler_batch(walk->sampler, 0, i, &batch, error));
         exphil_status status = xph_feed_measure(&walk->feed, weights, packed, losses, &batch, sums);
         if (status >= 0) status = xph_feed_logits(&walk->feed, walk->narrow, walk->wide);
+        if (status >= 0) status = take_values(walk);
         if (status >= 0) status = xph_feed_swap(&walk->feed);
         if (status < 0) return xph_fail(error, status, "evaluation: the device failed");
         for (int64_t h = 0; h < spec->head_count; h++) {

@@ -13,6 +13,7 @@ typedef struct xph_seen {
     const double *logits;           /* [L] */
     int32_t likely[EXPHIL_HEADS_MAX], rank[EXPHIL_HEADS_MAX]; /* as xph_judge_head tells them */
     double nll[EXPHIL_HEADS_MAX];
+    double value, outcome; /* of the value head, and what came: NaN where there is none, or it is not known */
 } xph_seen;
 /* Called for each frame, on the calling thread. A failure ends the walk. */
 typedef exphil_status (*xph_see)(void *arg, const xph_seen *seen, exphil_error *error);
@@ -25,15 +26,15 @@ typedef struct xph_walk {
     xph_sampler *sampler;
     xph_feed feed;
     float *narrow;
-    double *wide;
-    size_t narrow_bytes, wide_bytes;
+    double *wide, *values; /* values [rows]; NULL: the model has no value head */
+    size_t narrow_bytes, wide_bytes, values_bytes;
 } xph_walk;
 /* Sampling of whole episodes in order; conditions: room for those of sampling. */
 exphil_status xph_whole_sampling(const exphil_model *model, const exphil_dataset *dataset, int64_t batch,
                                  exphil_sampling *sampling,
                                  exphil_condition_spec conditions[EXPHIL_CONDITIONS_MAX],
                                  exphil_error *error);
-void xph_walk_size(xph_walk *walk, const exphil_model *model, int64_t rows); /* narrow_bytes, wide_bytes */
+void xph_walk_size(xph_walk *walk, const exphil_model *model, int64_t rows); /* the bytes of its arrays */
 exphil_status xph_walk_make(xph_walk *walk, const exphil_model *model, const exphil_dataset *dataset,
                             const xph_losses *losses, int64_t batch, const xph_fixed *fixed,
                             exphil_error *error);

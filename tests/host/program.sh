@@ -132,6 +132,10 @@ for row in shown:
 ' 2>why || complain "play --json --show 2: $(tail -n 1 why)"
 expect 0 "$exphil" play policy.safetensors drill.slp --port 1 --show 2
 [ "$(grep -c '^ *[01]  policy \[' out)" -eq 2 ] || complain "play --show 2 does not show two frames"
+json train --quiet --port 1 --init policy.safetensors --value detached --value-only --half-life 0.5 \
+  --updates 2 --out valued.safetensors drill.slp
+json review --weights valued.safetensors drill.slp
+object value reward swings unexplained
 # What cannot be one object is refused; what JSON cannot hold is null; a log does not go among the results.
 expect 2 "$exphil" plot --text --json log.jsonl
 expect 2 "$exphil" plot --text --out text.svg log.jsonl

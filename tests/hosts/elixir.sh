@@ -70,6 +70,11 @@ sed -n '/^## Any game/,/^## Play/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >
 quietly elixir -pa _build/test/lib/libexphil/ebin any_game.exs
 awk '/^caught/ { fine = $4 > 40 && $2 > 0.9 * $4 } END { exit !fine }' log || { cat log; exit 1; }
 
+# README's policy learns to keep the pole upright.
+sed -n '/^## Better by playing/,/^## Data in bulk/{/^```elixir$/,/^```$/{/^```/d;p}}' README.md >better.exs
+quietly elixir -pa _build/test/lib/libexphil/ebin better.exs
+awk '$1 == "return" { last = $2 } END { exit !(NR == 3 && last > 400) }' log && [ -s balance.safetensors ] || { cat log; exit 1; }
+
 # Built again only where pkg-config answers otherwise, and then all of it, against a library below a folder with a space too;
 # without libexphil, one line that says so.
 nif=_build/test/lib/libexphil/priv/libexphil_nif.so

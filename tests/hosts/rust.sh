@@ -88,6 +88,10 @@ action=$(env -u LD_LIBRARY_PATH "$CARGO_TARGET_DIR/debug/readme1" policy.safeten
 case $action in "["*", "*", "*"]") ;; *) fail "the example of README.md printed: $action" ;; esac
 "$CARGO_TARGET_DIR/debug/readme2" >log || fail "the second example of README.md failed"
 [ "$(tail -n 1 log)" = "move 2" ] || { cat log >&2; fail "the second example of README.md did not learn"; }
+"$CARGO_TARGET_DIR/debug/readme3" >log || fail "the third example of README.md failed"
+awk '$1 == "caught" { last = $2 } END { exit !(NR == 3 && last > 0.95) }' log ||
+  { cat log >&2; fail "the third example of README.md did not learn to catch"; }
+[ -s catcher.safetensors ] || fail "the third example of README.md saved nothing"
 
 # From a folder, and against a prefix, whose names have a space and a comma; the program finds its library by itself.
 odd="$PWD/a space, a comma"

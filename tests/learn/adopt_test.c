@@ -307,7 +307,7 @@ static void what_is_wrong_is_refused(void **unused)
         refused += status == EXPHIL_E_FORMAT && strstr(error.message, "frame") != NULL;
         memcpy(state + i, was, 8);
     }
-    assert_int_equal(refused, 1);
+    assert_int_equal(refused, 2); /* its frame, and its step */
     bad.adoptable = 2;
     assert_int_equal(exphil_session_create(b->model[0], &bad, &none, &error), EXPHIL_E_INVALID);
     assert_non_null(strstr(error.message, "adoptable"));

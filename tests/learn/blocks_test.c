@@ -281,6 +281,8 @@ static void chunks_are_of_blocks_or_of_play(void **unused)
         assert_ok(exphil_rollout_adopt(learner.rollout, NULL, NULL));
         assert_ok(exphil_rollout_adopt(plain.rollout, NULL, NULL));
     }
+    learn_end(&learner);
+    learner = learn_begin(&p);
     assert_ok(exphil_rollout_step(learner.rollout, floats, ids, actions));
     assert_int_equal(exphil_rollout_adopt(learner.rollout, NULL, &error), EXPHIL_E_STATE);
     assert_says(&error, "under way");

@@ -212,6 +212,40 @@ static void a_model_of_another_layout(void **unused)
     learn_end(&r);
 }
 
+/* Of the same blocks and spec, and yet another configuration: type, weights of fewer bits, value head, first actions. */
+static void a_model_of_another_type(void **unused)
+{
+    learn_plan p = plan_of();
+    const uint64_t expected = undisturbed(&p);
+    learn_run r = learn_begin(&p);
+    noise n = {.fail_at = 0};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const exphil_world world = noise_world(&n, p.lanes);
+    exphil_model *other[6] = {NULL};
+    exphil_model_config config = p.model;
+    config.type = EXPHIL_TYPE_F64;
+    other[0] = model_case_create(r.context, &config);
+    config = p.model;
+    config.neutral_start = 0;
+    other[1] = model_case_create(r.context, &config);
+    assert_ok(exphil_model_with_value(r.model, EXPHIL_VALUE_DETACHED, 1, &other[2], NULL));
+    assert_ok(exphil_model_quantize(r.model, EXPHIL_TYPE_I8, &other[3], NULL));
+    assert_ok(exphil_model_quantize(r.model, EXPHIL_TYPE_BF16, &other[4], NULL));
+    config = p.model;
+    config.value = EXPHIL_VALUE_NONE;
+    other[5] = model_case_create(r.context, &config);
+    for (int i = 0; i < CHUNKS; i++) {
+        for (int k = 0; k < 6; k++) {
+            assert_int_equal(exphil_rollout_adopt(r.rollout, other[k], &error), EXPHIL_E_MISMATCH);
+            assert_says(&error, "another configuration");
+        }
+        learn_chunk(&r, &world);
+    }
+    assert_true(learn_weights(&r) == expected);
+    for (int k = 0; k < 6; k++) exphil_model_destroy(other[k]);
+    learn_end(&r);
+}
+
 /* ---- a full disk ----------------------------------------------------------------------------------------------------- */
 
 static void a_full_disk_leaves_the_old_checkpoint(void **unused)
@@ -426,6 +460,7 @@ int main(void)
         cmocka_unit_test(rewards_too_large_to_learn_from),
         cmocka_unit_test(other_models_change_nothing),
         cmocka_unit_test(a_model_of_another_layout),
+        cmocka_unit_test(a_model_of_another_type),
         cmocka_unit_test(a_full_disk_leaves_the_old_checkpoint),
         cmocka_unit_test(everything_ends_in_any_order),
         cmocka_unit_test(a_learner_ends_in_the_middle_of_an_update),

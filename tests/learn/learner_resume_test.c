@@ -10,31 +10,11 @@ enum { CHUNKS = 5, BEFORE = 2 };
 
 static char place[64];
 
-/* The noise world's games are its random streams. */
-static int32_t noise_save(void *user, int64_t lane, void *state)
-{
-    memcpy(state, &((noise *)user)->rng[lane], sizeof(xph_rng));
-    return 0;
-}
-
-static int32_t noise_load(void *user, int64_t lane, const void *state)
-{
-    memcpy(&((noise *)user)->rng[lane], state, sizeof(xph_rng));
-    return 0;
-}
-
 static int32_t load_fails(void *user, int64_t lane, const void *state)
 {
-    return lane == 3 ? 9 : noise_load(user, lane, state);
-}
-
-static exphil_world kept_world(noise *n, int64_t lanes)
-{
-    exphil_world world = noise_world(n, lanes);
-    world.state_bytes = sizeof(xph_rng);
-    world.save = noise_save;
-    world.load = noise_load;
-    return world;
+    if (lane == 3) return 9;
+    memcpy(&((noise *)user)->rng[lane], state, sizeof(xph_rng));
+    return 0;
 }
 
 static learn_plan plan_of(int k)
@@ -58,7 +38,7 @@ static void it_goes_on_to_the_last_bit(void **unused)
         exphil_learner_metrics m[CHUNKS], again;
         exphil_error error = EXPHIL_ERROR_INIT;
         learn_run r = learn_begin(&p);
-        const exphil_world world = kept_world(&n, p.lanes), fresh = kept_world(&other, p.lanes);
+        const exphil_world world = noise_kept_world(&n, p.lanes), fresh = noise_kept_world(&other, p.lanes);
         for (int i = 0; i < CHUNKS; i++) {
             m[i] = learn_chunk(&r, &world);
             if (i + 1 == BEFORE && exphil_learner_save(r.learner, r.rollout, &world, place, &error) < 0)
@@ -85,7 +65,7 @@ static void make_checkpoint(const learn_plan *p)
 {
     noise n = {.fail_at = 0};
     learn_run r = learn_begin(p);
-    const exphil_world world = kept_world(&n, p->lanes);
+    const exphil_world world = noise_kept_world(&n, p->lanes);
     for (int i = 0; i < BEFORE; i++) learn_chunk(&r, &world);
     assert_ok(exphil_learner_save(r.learner, r.rollout, &world, place, NULL));
     learn_end(&r);
@@ -96,7 +76,7 @@ static void refuse(learn_plan p, const char *words)
     noise n = {.fail_at = 0};
     exphil_error error = EXPHIL_ERROR_INIT;
     learn_run r = learn_begin(&p);
-    const exphil_world world = kept_world(&n, p.lanes);
+    const exphil_world world = noise_kept_world(&n, p.lanes);
     uint64_t before = learn_weights(&r);
     assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &world, place, &error), EXPHIL_E_MISMATCH);
     if (!strstr(error.message, words)) fail_msg("%s: %s", words, error.message);
@@ -134,7 +114,7 @@ static void what_cannot_be_is_refused(void **unused)
     exphil_error error = EXPHIL_ERROR_INIT;
     make_checkpoint(&p);
     learn_run r = learn_begin(&p);
-    exphil_world world = kept_world(&n, p.lanes);
+    exphil_world world = noise_kept_world(&n, p.lanes);
     assert_int_equal(exphil_learner_save(r.learner, r.rollout, &world, place, &error), EXPHIL_E_STATE);
     assert_int_equal(exphil_learner_save(NULL, r.rollout, &world, place, &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_learner_save(r.learner, r.rollout, &world, "", &error), EXPHIL_E_INVALID);
@@ -148,18 +128,22 @@ static void what_cannot_be_is_refused(void **unused)
     assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &world, place, &error), EXPHIL_E_IO);
     assert_non_null(strstr(error.message, "load failed with 9"));
     assert_int_equal(exphil_rollout_run(r.rollout, &world, &error), EXPHIL_E_STATE);
-    world.load = noise_load;
+    world.load = noise_kept_world(&n, p.lanes).load;
     assert_ok(exphil_learner_resume(r.learner, r.rollout, &world, place, &error));
     exphil_learner_metrics m = learn_chunk(&r, &world);
     assert_int_equal(m.chunks, BEFORE + 1);
     /* in the midst of a chunk there is no place to save or to come back to */
     float floats[13 * 6] = {0};
     int32_t ids[2 * 6] = {0}, actions[3 * 6];
-    assert_ok(exphil_rollout_step(r.rollout, floats, ids, actions));
-    assert_int_equal(exphil_learner_save(r.learner, r.rollout, &world, place, &error), EXPHIL_E_STATE);
-    assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &world, place, &error), EXPHIL_E_STATE);
-    /* the trainer alone takes what is its own */
     learn_run alone = learn_begin(&p);
+    assert_ok(exphil_rollout_step(alone.rollout, floats, ids, actions));
+    assert_int_equal(exphil_learner_save(alone.learner, alone.rollout, NULL, place, &error), EXPHIL_E_STATE);
+    assert_non_null(strstr(error.message, "1 of its rows"));
+    assert_int_equal(exphil_learner_resume(alone.learner, alone.rollout, NULL, place, &error),
+                     EXPHIL_E_STATE);
+    learn_end(&alone);
+    /* the trainer alone takes what is its own */
+    alone = learn_begin(&p);
     assert_ok(exphil_trainer_resume(alone.trainer, place, &error));
     learn_end(&alone);
     learn_end(&r);
@@ -171,7 +155,7 @@ static void a_trainers_checkpoint_is_no_learners(void **unused)
     noise n = {.fail_at = 0};
     exphil_error error = EXPHIL_ERROR_INIT;
     learn_run r = learn_begin(&p);
-    const exphil_world world = kept_world(&n, p.lanes);
+    const exphil_world world = noise_kept_world(&n, p.lanes);
     learn_chunk(&r, &world);
     assert_ok(exphil_trainer_save(r.trainer, place, &error));
     assert_int_equal(exphil_learner_resume(r.learner, r.rollout, &world, place, &error), EXPHIL_E_MISMATCH);
@@ -211,7 +195,7 @@ static void damage_is_refused(void **unused)
     snprintf(name, sizeof name, "%s.optimizer", place);
     unsigned char *data = read_all(name, &bytes);
     learn_run r = learn_begin(&p);
-    const exphil_world world = kept_world(&n, p.lanes);
+    const exphil_world world = noise_kept_world(&n, p.lanes);
     uint64_t before = learn_weights(&r);
     for (int k = 0; k < 200; k++) {
         size_t at = bytes / 200 * (size_t)k;

@@ -176,6 +176,10 @@ static void what_is_wrong_is_refused(void **unused)
     exphil_session *held = exphil_rollout_session(r.rollout);
     assert_int_equal(exphil_session_step_row(held, floats, ids, NULL, actions), EXPHIL_E_STATE);
     assert_int_equal(exphil_session_reset(held, -1), EXPHIL_E_STATE);
+    assert_int_equal(exphil_rollout_run(r.rollout, &world, &error), EXPHIL_E_STATE);
+    assert_says(&error, "steps of the host's");
+    learn_end(&r);
+    r = learn_begin(&p);
     other.lanes = 5;
     assert_int_equal(exphil_rollout_run(r.rollout, &other, &error), EXPHIL_E_MISMATCH);
     other = world;
@@ -185,6 +189,10 @@ static void what_is_wrong_is_refused(void **unused)
     assert_int_equal(exphil_rollout_run(r.rollout, &world, &error), EXPHIL_E_IO);
     assert_string_equal(error.message, "the world's step failed with 7");
     assert_int_equal(exphil_rollout_run(r.rollout, &world, &error), EXPHIL_E_STATE);
+    assert_says(&error, "its world has failed before");
+    assert_int_equal(exphil_rollout_step(r.rollout, floats, ids, actions), EXPHIL_E_STATE);
+    assert_int_equal(exphil_learner_update(r.learner, r.rollout, NULL, &error), EXPHIL_E_STATE);
+    assert_says(&error, "its world has failed before");
     learn_end(&r);
 }
 

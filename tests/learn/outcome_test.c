@@ -1,5 +1,6 @@
 /* Outcome-weighted imitation: returns are those of whole games, with delays, splits and games that were cut off; plain weights are
- * plain imitation; better rows count more, and the control's do not; the value is learnt; what is wrong is refused. */
+ * plain imitation; better rows count more, and the control's do not; the value is learnt; an evaluation tells how much of what came
+ * it leaves unexplained; what is wrong is refused. */
 #include "model_case.h"
 
 #include <exphil/learn.h>
@@ -131,7 +132,7 @@ typedef struct course {
     exphil_trainer *trainer;
 } course;
 
-static course course_make(const bench *b, int32_t value)
+static course decaying_course(const bench *b, int32_t value, double decay)
 {
     course c;
     exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
@@ -145,10 +146,16 @@ static course course_make(const bench *b, int32_t value)
     how.batch = 4;
     how.time = 25;
     adam.rate = 0.01;
+    adam.decay = decay;
     assert_ok(exphil_prefetcher_create(b->dataset, &how, &c.prefetcher, NULL));
     assert_ok(exphil_optimizer_create(c.model, &adam, &c.optimizer, NULL));
     assert_ok(exphil_trainer_create(c.model, c.optimizer, c.prefetcher, NULL, &c.trainer, NULL));
     return c;
+}
+
+static course course_make(const bench *b, int32_t value)
+{
+    return decaying_course(b, value, 0.0);
 }
 
 static void course_free(course *c)
@@ -269,6 +276,70 @@ static void the_value_is_learnt_alone(void **unused)
     bench_free(&b);
 }
 
+/* The same by a session, game by game. */
+static void by_session(const bench *b, const course *c, int32_t over, double half_life, exphil_report *told)
+{
+    exphil_model *model = NULL;
+    exphil_session *session = NULL;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    double misses = 0.0, sum = 0.0, squares = 0.0;
+    int32_t action[3], ids[2];
+    float floats[13], value;
+    assert_ok(exphil_trainer_model(c->trainer, EXPHIL_WEIGHTS, &model, NULL));
+    assert_ok(exphil_model_query(model, &info, NULL));
+    assert_ok(exphil_session_create(model, NULL, &session, NULL));
+    *told = (exphil_report)EXPHIL_REPORT_INIT;
+    for (int64_t row = 0; row < (int64_t)GAMES * FRAMES; row++) {
+        double came = by_hand(b, (int)(row / FRAMES), row % FRAMES + info.delay_frames, over, half_life);
+        if (row % FRAMES == 0) assert_ok(exphil_session_reset(session, -1));
+        assert_ok(exphil_dataset_rows(b->dataset, row, 1, floats, ids, NULL, NULL, NULL));
+        assert_ok(exphil_session_step_row(session, floats, ids, NULL, action));
+        assert_ok(exphil_session_value(session, 0, &value));
+        if (row % FRAMES + info.delay_frames < FRAMES) /* its past actions are the recorded ones */
+            assert_ok(exphil_session_override(session, 0,
+                                              b->actions[row / FRAMES][row % FRAMES + info.delay_frames]));
+        if (isnan(came)) continue;
+        told->value_frames++;
+        misses += ((double)value - came) * ((double)value - came);
+        sum += came;
+        squares += came * came;
+    }
+    double count = (double)told->value_frames;
+    told->value_loss = misses / count;
+    told->unexplained = told->value_loss / (squares / count - sum / count * sum / count);
+    exphil_session_destroy(session);
+    exphil_model_destroy(model);
+}
+
+static void an_evaluation_tells_what_is_unexplained(void **unused)
+{
+    bench b;
+    bench_make(&b);
+    exphil_outcome_config config = EXPHIL_OUTCOME_CONFIG_INIT;
+    exphil_report told = EXPHIL_REPORT_INIT, wanted;
+    course none = course_make(&b, EXPHIL_VALUE_NONE), c = course_make(&b, EXPHIL_VALUE_DETACHED);
+    assert_ok(exphil_trainer_evaluate(c.trainer, EXPHIL_WEIGHTS, b.dataset, NULL, &told, NULL));
+    assert_true(told.value_frames == 0 && told.value_loss == 0.0 && told.unexplained == 0.0); /* no rewards */
+    course_free(&c);
+    for (int32_t over = 0; over < 2; over++) {
+        give_rewards(&b, over, 3.3);
+        c = course_make(&b, EXPHIL_VALUE_DETACHED);
+        for (int i = 0; i < 100; i++) assert_ok(exphil_trainer_step_outcome(c.trainer, &config, NULL, NULL));
+        assert_ok(exphil_trainer_evaluate(c.trainer, EXPHIL_WEIGHTS, b.dataset, NULL, &told, NULL));
+        by_session(&b, &c, over, 3.3, &wanted);
+        assert_int_equal(told.value_frames, wanted.value_frames);
+        assert_true(over ? told.value_frames == told.frames : told.value_frames < told.frames);
+        assert_true(fabs(told.value_loss - wanted.value_loss) < 1e-5 * wanted.value_loss);
+        assert_true(fabs(told.unexplained - wanted.unexplained) < 1e-5 * wanted.unexplained);
+        assert_true(told.unexplained > 0.0 && told.unexplained < 1.0);
+        course_free(&c);
+    }
+    assert_ok(exphil_trainer_evaluate(none.trainer, EXPHIL_WEIGHTS, b.dataset, NULL, &told, NULL));
+    assert_true(told.value_frames == 0 && told.unexplained == 0.0); /* no head */
+    course_free(&none);
+    bench_free(&b);
+}
+
 static void what_is_wrong_is_refused(void **unused)
 {
     bench b;
@@ -303,6 +374,14 @@ static void what_is_wrong_is_refused(void **unused)
     config.beta = 1.0;
     assert_ok(exphil_trainer_step_outcome(c.trainer, &config, &m, &error));
     assert_true(m.known == 0 && m.value_loss == 0.0 && m.nll > 0.0);
+    /* the value alone: decay would move the policy */
+    course d = decaying_course(&b, EXPHIL_VALUE_DETACHED, 0.1);
+    config.imitation = -1.0;
+    assert_int_equal(exphil_trainer_step_outcome(d.trainer, &config, NULL, &error), EXPHIL_E_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "decay"));
+    config.imitation = 0.5;
+    assert_ok(exphil_trainer_step_outcome(d.trainer, &config, NULL, &error));
+    course_free(&d);
     course_free(&none);
     course_free(&c);
     bench_free(&b);
@@ -311,8 +390,11 @@ static void what_is_wrong_is_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(returns_are_of_whole_games), cmocka_unit_test(plain_weights_are_plain_imitation),
-        cmocka_unit_test(better_rows_count_more),     cmocka_unit_test(the_value_is_learnt_alone),
+        cmocka_unit_test(returns_are_of_whole_games),
+        cmocka_unit_test(plain_weights_are_plain_imitation),
+        cmocka_unit_test(better_rows_count_more),
+        cmocka_unit_test(the_value_is_learnt_alone),
+        cmocka_unit_test(an_evaluation_tells_what_is_unexplained),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,39 @@ static void gradients_are_those_of_the_terms(void **unused)
         }
 }
 
+static double imitation_of(const sample *s, void *gradient, xph_type type)
+{
+    double logs[LOGITS], chances[LOGITS];
+    take_logs(&s->policy, s->logits, logs, chances);
+    double nll = xph_policy_imitate(&s->policy, s->action, logs, chances, 0.7, gradient, type);
+    assert_true(nll == -xph_policy_log_probability(&s->policy, logs, s->action));
+    return nll;
+}
+
+/* Imitation: the gradient of -log p, and nothing else of the row. */
+static void imitation_has_its_gradient(void **unused)
+{
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        sample s;
+        double gradient[LOGITS];
+        float single[LOGITS];
+        draw(&s, seed, 3.0);
+        assert_true(imitation_of(&s, gradient, XPH_F64) == imitation_of(&s, single, XPH_F32));
+        for (int i = 0; i < LOGITS; i++) {
+            double sides[2], kept = s.logits[i];
+            for (int k = 0; k < 2; k++) {
+                s.logits[i] = kept + (k ? -STEP : STEP);
+                sides[k] = 0.7 * imitation_of(&s, NULL, XPH_F64);
+            }
+            s.logits[i] = kept;
+            double found = (sides[0] - sides[1]) / (2.0 * STEP);
+            if (!(fabs(found - gradient[i]) <= 1e-6 * fmax(fabs(gradient[i]), 1e-3)))
+                fail_msg("gradient by logit %d is %.12g, differences say %.12g", i, gradient[i], found);
+            assert_true(single[i] == (float)gradient[i]);
+        }
+    }
+}
+
 static void read_numbers(FILE *file, double *to, int count)
 {
     for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, "%la", &to[i]), 1);
@@ -289,7 +322,7 @@ static void draw_many(many *m, const sample *s)
         memcpy(m->action + t * HEADS, one.action, sizeof one.action);
         m->log_probability[t] = one.log_probability;
         m->advantage[t] = one.advantage;
-        m->counts[t] = t % 7 != 3;
+        m->counts[t] = t % 7 == 3 ? XPH_ROW_NONE : t % 7 == 5 ? XPH_ROW_IMITATED : XPH_ROW_PLAYED;
     }
     xph_policy_logs(&s->policy, m->logits, XPH_F64, MANY, m->old);
     for (int i = 0; i < MANY * LOGITS; i++) m->logits[i] += i % 5 - 2;
@@ -298,7 +331,7 @@ static void draw_many(many *m, const sample *s)
     xph_policy_chances(&s->policy, m->logs, MANY, m->chances);
 }
 
-/* Row by row, against all of them in one call; of rows that do not count nothing comes. */
+/* Row by row, against all of them in one call; of rows that were not played nothing comes. */
 static void rows_together_are_rows_alone(void **unused)
 {
     static many m;
@@ -331,8 +364,9 @@ static void rows_together_are_rows_alone(void **unused)
         xph_policy_loss(&s.policy, &s.terms, &one, logs, chances, 0.5, gradient, XPH_F32, &result);
         assert_memory_equal(&result, &m.result[t], sizeof result);
         assert_memory_equal(gradient, m.gradient + t * LOGITS, sizeof gradient);
-        for (int i = 0; i < LOGITS; i++) assert_true(m.counts[t] || gradient[i] == 0.0f);
-        assert_true(m.counts[t] ? result.ratio > 0.0 : result.ratio == 0.0 && result.loss == 0.0);
+        const bool played = m.counts[t] == XPH_ROW_PLAYED;
+        for (int i = 0; i < LOGITS; i++) assert_true(played || gradient[i] == 0.0f);
+        assert_true(played ? result.ratio > 0.0 : result.ratio == 0.0 && result.loss == 0.0);
     }
 }
 
@@ -343,6 +377,7 @@ int main(void)
         cmocka_unit_test(the_surrogate_is_clipped),          cmocka_unit_test(distributions_are_the_formulas),
         cmocka_unit_test(equal_policies_are_at_no_distance), cmocka_unit_test(extremes_stay_finite),
         cmocka_unit_test(powers_have_the_bits_of_one),       cmocka_unit_test(rows_together_are_rows_alone),
+        cmocka_unit_test(imitation_has_its_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

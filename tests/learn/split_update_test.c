@@ -339,6 +339,44 @@ static void nothing_changes_halfway(void **unused)
     end_run(&plain);
 }
 
+/* Numbers that the host gave leave the carried state where the batch began; a gradient that overflows leaves none. */
+static void a_gradient_that_overflows_forgets_the_state(void **unused)
+{
+    exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
+    run r = begin_run(&config, 1, NULL), plain = begin_run(&config, 1, NULL),
+        kept = begin_run(&config, 1, NULL);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_forward given = EXPHIL_FORWARD_INIT;
+    chunk c;
+    begin(&c, r.model);
+    play(&c, xph_model_spec(r.model), true);
+    exphil_batch batch = batch_of(&c);
+    int64_t count = B * T * c.shape->logits;
+    float *dlogits = zeros(count);
+    for (int64_t i = 0; i < count; i++) dlogits[i] = 3e38f;
+    assert_ok(exphil_trainer_step_batch(r.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_step_batch(plain.trainer, &batch, NULL, NULL));
+    assert_ok(exphil_trainer_step_batch(kept.trainer, &batch, NULL, NULL));
+    play(&c, xph_model_spec(r.model), false);
+    assert_ok(exphil_trainer_forward(r.trainer, &batch, NULL, 0, &given, NULL));
+    assert_int_equal(exphil_trainer_backward(r.trainer, dlogits, NULL, 0.0, NULL, &error), EXPHIL_E_NUMERIC);
+    assert_true(weights_of(&r) == weights_of(&plain));
+    for (int b = 0; b < B; b++) c.reset[b * T] = 0;
+    assert_ok(exphil_trainer_step_batch(r.trainer, &batch, NULL, NULL));
+    const uint64_t forgotten = weights_of(&r);
+    for (int k = 0; k < 2;
+         k++) { /* what has no state before is as what is told to begin anew, and not as what goes on */
+        for (int b = 0; b < B; b++) c.reset[b * T] = k == 0;
+        assert_ok(exphil_trainer_step_batch(k ? kept.trainer : plain.trainer, &batch, NULL, NULL));
+    }
+    assert_true(weights_of(&plain) == forgotten && weights_of(&kept) != forgotten);
+    free(dlogits);
+    end(&c);
+    end_run(&r);
+    end_run(&plain);
+    end_run(&kept);
+}
+
 static void calls_between_are_refused(void **unused)
 {
     exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
@@ -399,6 +437,59 @@ static void bad_states_are_refused(void **unused)
     end_run(&r);
 }
 
+static void save_all(const exphil_session *session, unsigned char *to)
+{
+    const size_t bytes = exphil_session_state_size(session);
+    for (int64_t b = 0; b < B; b++)
+        assert_ok(exphil_session_state_save(session, b, to + (size_t)b * bytes, bytes));
+}
+
+/* Of just the right size, and of another model; of this model, and of another size. */
+static void states_say_of_what_model_they_are(void **unused)
+{
+    static const char *const others[] = {"gru mlp", "gru ffn", "mlp gru"};
+    exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
+    run r = begin_run(&config, 1, NULL);
+    exphil_forward given = EXPHIL_FORWARD_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    chunk c;
+    begin(&c, r.model);
+    play(&c, xph_model_spec(r.model), true);
+    exphil_batch batch = batch_of(&c);
+    exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
+    how.streams = B;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        exphil_session *session = NULL;
+        config.blocks = others[i];
+        exphil_model *other = model_case_create(r.context, &config);
+        assert_ok(exphil_session_create(other, &how, &session, NULL));
+        assert_int_equal(exphil_session_state_size(session), c.state_bytes);
+        save_all(session, c.states);
+        assert_int_equal(
+            exphil_trainer_forward(r.trainer, &batch, c.states, B * c.state_bytes, &given, &error),
+            EXPHIL_E_MISMATCH);
+        assert_says(&error, "states[0]: a state of a model of another configuration");
+        exphil_session_destroy(session);
+        exphil_model_destroy(other);
+    }
+    for (int adoptable = 0; adoptable < 2; adoptable++) {
+        exphil_session *session = NULL;
+        how.adoptable = adoptable;
+        assert_ok(exphil_session_create(r.model, &how, &session, NULL));
+        const size_t bytes = exphil_session_state_size(session);
+        unsigned char *states = malloc(B * (bytes + 4));
+        save_all(session, states);
+        assert_int_equal(exphil_trainer_forward(r.trainer, &batch, states, B * (bytes + 4), &given, &error),
+                         EXPHIL_E_FORMAT);
+        assert_ok(exphil_trainer_forward(r.trainer, &batch, states, B * bytes, &given, NULL));
+        assert_ok(exphil_trainer_abandon(r.trainer, NULL));
+        free(states);
+        exphil_session_destroy(session);
+    }
+    end(&c);
+    end_run(&r);
+}
+
 /* A model with a new value head decides as before and expects 0. */
 static void a_value_head_is_added(void **unused)
 {
@@ -448,6 +539,8 @@ int main(void)
         cmocka_unit_test(nothing_changes_halfway),
         cmocka_unit_test(calls_between_are_refused),
         cmocka_unit_test(bad_states_are_refused),
+        cmocka_unit_test(states_say_of_what_model_they_are),
+        cmocka_unit_test(a_gradient_that_overflows_forgets_the_state),
         cmocka_unit_test(a_value_head_is_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

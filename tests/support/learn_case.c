@@ -41,6 +41,27 @@ exphil_world noise_world(noise *n, int64_t lanes)
                           .step = noise_step};
 }
 
+static int32_t noise_save(void *user, int64_t lane, void *state)
+{
+    memcpy(state, &((noise *)user)->rng[lane], sizeof(xph_rng));
+    return 0;
+}
+
+static int32_t noise_load(void *user, int64_t lane, const void *state)
+{
+    memcpy(&((noise *)user)->rng[lane], state, sizeof(xph_rng));
+    return 0;
+}
+
+exphil_world noise_kept_world(noise *n, int64_t lanes)
+{
+    exphil_world world = noise_world(n, lanes);
+    world.state_bytes = sizeof(xph_rng);
+    world.save = noise_save;
+    world.load = noise_load;
+    return world;
+}
+
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
 learn_plan learn_plan_of(const char *blocks)

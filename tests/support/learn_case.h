@@ -15,6 +15,8 @@ typedef struct noise {
     float bad;
 } noise;
 exphil_world noise_world(noise *n, int64_t lanes);
+/* The same with save and load: its games are its random streams. */
+exphil_world noise_kept_world(noise *n, int64_t lanes);
 void noise_row(noise *n, int64_t lane, float *floats, int32_t *ids);
 
 /* A run as it will be made: learn_plan_of fills in small numbers, the caller changes what it wants. */

@@ -22,7 +22,7 @@ static void *counted_alloc(void *user, size_t bytes, size_t align)
         return NULL;
     }
     char *raw = NULL;
-    if (memory->limit_bytes && atomic_load(&memory->live_bytes) + (long long)bytes > memory->limit_bytes)
+    if (memory->limit_bytes && (long long)bytes > memory->limit_bytes - atomic_load(&memory->live_bytes))
         return NULL;
     if (posix_memalign((void **)&raw, align, bytes + align) != 0) return NULL;
     header head = {MAGIC, bytes, align};

@@ -9,8 +9,11 @@
 #define LIBEXPHIL_NIF_H
 
 #include <erl_nif.h>
+#include <exphil/blocks.h>
 #include <exphil/exphil.h>
 #include <exphil/games.h>
+#include <exphil/learn.h>
+#include <exphil/match.h>
 #include <exphil/slp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,7 +23,7 @@
 
 /* Number of the layout of struct handle and what hangs on it: an upgrade from another layout is refused. */
 #ifndef NIF_LAYOUT
-#  define NIF_LAYOUT 2
+#  define NIF_LAYOUT 3
 #endif
 
 enum kind {
@@ -35,6 +38,9 @@ enum kind {
     REPLAY,
     STREAM,
     GAMES,
+    WORLD,
+    ROLLOUT,
+    LEARNER,
     KINDS
 };
 
@@ -42,8 +48,8 @@ struct grave;
 typedef struct handle {
     _Atomic uint32_t state; /* users, and CLOSED */
     int32_t kind;
-    void *object; /* exphil_...; TRAINING: struct run */
-    void *extra;  /* CONTEXT: struct home; SESSION: struct play; PREFETCHER, TRAINER: struct widths */
+    void *object; /* exphil_...; TRAINING: struct run; WORLD: struct world */
+    void *extra; /* CONTEXT: struct home; SESSION, ROLLOUT: struct play; PREFETCHER, TRAINER: struct widths */
     struct handle *context; /* kept alive: its hooks serve all its children. NULL in a context */
     struct grave *grave;    /* where the object goes; made beforehand so that destruction needs no memory */
 } handle;
@@ -55,7 +61,8 @@ struct home {
     bool cpu; /* the device is the CPU */
 };
 
-#define HELD_MAX 6
+#define OPPONENTS_MAX 64
+#define HELD_MAX      (OPPONENTS_MAX + 2) /* and their world */
 typedef struct call {
     ErlNifEnv *env; /* NULL: a thread of our own */
     struct call *outer;
@@ -106,6 +113,8 @@ ERL_NIF_TERM make_handle(call *c, enum kind kind, void *object, void *extra, han
 /* The resource of a fresh TRAINING term, which the caller keeps. */
 handle *handle_of(ErlNifEnv *env, ERL_NIF_TERM term, enum kind kind);
 int monitor_owner(handle *training, ErlNifEnv *env, const ErlNifPid *owner);
+/* Leaves a handle that was kept in use beyond its call, and drops the reference that kept it. */
+void give_back(handle *h);
 /* Joins a thread of ours that is at its end and drops its reference to the handle, on the reaper's thread. */
 struct grave *grave_for_thread(void);
 void bury_thread(struct grave *grave, ErlNifTid thread, handle *kept);
@@ -187,7 +196,9 @@ extern record context_config, device_info, memory_info, model_config, model_info
     episode_info, split_config, prefetcher_info, optimizer_config, optimizer_info, trainer_config,
     metrics_info, report_info, head_report, session_config, session_info, head_play, head_loss, melee_field,
     melee_character, melee_item, melee_pad, slp_config, slp_info, slp_port, slp_frame, slp_item, slp_player,
-    games_config, games_info, games_added, game_info, game_player, selection_config, selection_report;
+    games_config, games_info, games_added, game_info, game_player, selection_config, selection_report,
+    reward_config, outcome_config, outcome_metrics, rollout_config, learner_config, learner_metrics,
+    match_config, match_result, opponent_record, block_info;
 extern const char *const type_names[], *const mode_names[], *const log_level_names[];
 extern record *const all_records[];
 
@@ -210,6 +221,73 @@ ERL_NIF_TERM make_frame(ErlNifEnv *env, const exphil_melee_frame *frame);
 
 ERL_NIF_TERM make_info(ErlNifEnv *env, const exphil_slp_info *info);
 
+/* ---- sessions and rollouts (nif_session.c) ----------------------------------------------------------------- */
+
+/* Beside the library's session: how to step it, and room for its inputs and outputs. The arrays lie behind it. */
+struct play {
+    int64_t streams, floats, ids, heads, logits;
+    int64_t window;     /* frames until a step costs what it always will */
+    int64_t direct_ns;  /* from this cost on steps are dirty */
+    int64_t step_ns;    /* measured, */
+    int64_t step_count; /* in so many steps */
+    size_t state_bytes;
+    bool dirty, track;
+    int percent; /* of a time slice */
+    /* track: */
+    int64_t preempted;         /* steps in which something else took the processor */
+    int64_t waits;             /* how often steps gave it away by themselves */
+    int64_t max_cpu_ns;        /* longest of all others in processor time, */
+    int64_t long_steps;        /* and how many of them took a millisecond of it */
+    exphil_melee_frame *frame; /* [streams] */
+    exphil_pad *pad;           /* [streams] */
+};
+
+struct option {
+    int32_t dirty, track;
+    int64_t direct_ns;
+    int64_t window;
+};
+
+/* The options of a session of this model: those of this binding into option, the others into config. */
+bool read_session(call *c, ERL_NIF_TERM map, const exphil_model *model, exphil_session_config *config,
+                  struct option *option);
+struct play *play_create(call *c, const handle *context, const exphil_session *session,
+                         const struct option *option);
+exphil_session *session_of(const handle *h); /* of a session, or of a rollout */
+/* Takes the status of a hot call; the session keeps the text. */
+bool stepped(call *c, const handle *h, exphil_status status);
+
+/* A hot call: played is a session or a rollout, in use by this call. It runs where its process runs, or on a dirty
+ * scheduler, as the measured cost says. */
+typedef ERL_NIF_TERM hot(call *c, handle *played, const ERL_NIF_TERM argv[]);
+typedef ERL_NIF_TERM nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM run_hot(ErlNifEnv *env, const ERL_NIF_TERM argv[], enum kind kind, hot *fn);
+ERL_NIF_TERM route(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], enum kind kind, const char *name,
+                   hot *fn, nif *dirty);
+/* What a session's calls take: a session, or a rollout in its place. */
+enum kind played_kind(ErlNifEnv *env, ERL_NIF_TERM term);
+
+/* The NIF nif_<prefix>_<name> of the hot call <name>. */
+#define HOT(prefix, name, kind)                                                                              \
+  static NIF(dirty_##prefix##_##name)                                                                        \
+  {                                                                                                          \
+    (void)argc;                                                                                              \
+    return run_hot(env, argv, kind, name);                                                                   \
+  }                                                                                                          \
+  NIF(nif_##prefix##_##name)                                                                                 \
+  {                                                                                                          \
+    return route(env, argc, argv, kind, #name, name, dirty_##prefix##_##name);                               \
+  }
+
+/* ---- worlds (nif_world.c) ---------------------------------------------------------------------------------- */
+
+struct world {
+    exphil_world of;
+    exphil_context *context; /* which the world keeps alive */
+    handle *beneath;         /* in use for as long as this one lives; NULL: none */
+};
+void destroy_world(void *object);
+
 /* ---- results of training (nif_train.c), and training threads (nif_training.c) ------------------------------ */
 
 ERL_NIF_TERM make_metrics(ErlNifEnv *env, const exphil_metrics *metrics, int64_t heads);
@@ -219,7 +297,16 @@ bool read_comparison(call *c, ERL_NIF_TERM map, exphil_comparison *comparison);
 /* Of a row. Batches and metrics do not tell how wide they are: the extra of PREFETCHER and TRAINER does. */
 struct widths {
     int64_t floats, ids, heads, slots;
+    /* TRAINER: */
+    int64_t logits;
+    size_t real_bytes;
+    bool values;
+    int64_t half_rows; /* between forward and backward; 0 else. The batch's arrays lie behind, aligned */
 };
+
+ERL_NIF_TERM key_of(call *c, ERL_NIF_TERM map, const char *key);
+/* A batch of the host's own; its arrays live until finish(). */
+void read_batch(call *c, ERL_NIF_TERM map, const struct widths *w, exphil_batch *batch);
 
 void training_stop(handle *training);
 void training_free(void *object);

@@ -179,6 +179,38 @@ NIF(nif_dataset_rows)
     return finish_ok(&c, map);
 }
 
+struct rewards_in {
+    int32_t port, first_frame, over;
+    double half_life_frames;
+};
+#define REWARDS(member, type) FIELD(struct rewards_in, member, type, 1, NULL, NULL)
+static const field rewards_fields[] = {REWARDS(port, T_I32), REWARDS(first_frame, T_I32),
+                                       REWARDS(over, T_BOOL), REWARDS(half_life_frames, T_F64)};
+record rewards_map = {
+    .name = "rewards", .bytes = sizeof(struct rewards_in), .fields = rewards_fields, .field_count = 4};
+
+/* dataset, game, rewards, options. */
+NIF(nif_dataset_put_rewards)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    ErlNifUInt64 game = 0;
+    ErlNifBinary rewards;
+    struct rewards_in in = {0, 0, 1, 0};
+    handle *dataset = hold(&c, argv[0], DATASET);
+    if (dataset && !enif_get_uint64(env, argv[1], &game))
+        fail(&c, EXPHIL_E_INVALID, "game: not an integer in 0..2^64-1");
+    if (!read_binary(&c, argv[2], "rewards", &rewards) || !read_record(&c, argv[3], &rewards_map, &in))
+        return finish(&c, 0);
+    int64_t count = (int64_t)(rewards.size / sizeof(float));
+    const float *values = read_array(&c, argv[2], "rewards", count, sizeof *values);
+    if (!failed(&c))
+        done(&c, exphil_dataset_rewards_set(dataset->object, game, in.port, in.first_frame, values, count,
+                                            in.over, in.half_life_frames, &c.error));
+    return finish(&c, 0);
+}
+
 NIF(nif_dataset_split)
 {
     (void)argc;
@@ -212,7 +244,10 @@ NIF(nif_prefetcher_create)
         return finish(&c, 0);
     struct widths *widths = enif_alloc(sizeof *widths);
     if (!widths) return fail(&c, EXPHIL_E_MEMORY, "could not make a handle"), finish(&c, 0);
-    *widths = (struct widths){info.float_count, info.id_count, info.head_count, sampling.action_slots};
+    *widths = (struct widths){.floats = info.float_count,
+                              .ids = info.id_count,
+                              .heads = info.head_count,
+                              .slots = sampling.action_slots};
     if (!done(&c, exphil_prefetcher_create(dataset->object, &sampling, &prefetcher, &c.error))) {
         enif_free(widths);
         return finish(&c, 0);
@@ -240,7 +275,8 @@ static ERL_NIF_TERM make_batch(ErlNifEnv *env, const exphil_batch *b, const stru
         make_binary(env, b->reset, rows)};
     for (int i = 0; i < 11; i++) keys[i] = atom(env, names[i]);
     enif_make_map_from_arrays(env, keys, values, 11, &map);
-    return map;
+    return b->returns ? with_key(env, map, "returns", make_binary(env, b->returns, rows * sizeof(float)))
+                      : map;
 }
 
 NIF(nif_prefetcher_next)

@@ -39,6 +39,8 @@ DESTROY(session)
 DESTROY(slp)
 DESTROY(slp_stream)
 DESTROY(games)
+DESTROY(rollout)
+DESTROY(learner)
 
 static const struct kind_row rows[KINDS] = {
     [CONTEXT] = {"context", true, destroy_context},
@@ -52,6 +54,9 @@ static const struct kind_row rows[KINDS] = {
     [REPLAY] = {"replay", true, destroy_slp},
     [STREAM] = {"live", false, destroy_slp_stream},
     [GAMES] = {"games", true, destroy_games},
+    [WORLD] = {"world", false, destroy_world},
+    [ROLLOUT] = {"rollout", false, destroy_rollout},
+    [LEARNER] = {"learner", false, destroy_learner},
 };
 static ErlNifResourceType *types[KINDS];
 
@@ -205,6 +210,12 @@ handle *hold(call *c, ERL_NIF_TERM term, enum kind kind)
     if (!h || !enter(c, h)) return NULL;
     c->held[c->held_count++] = h;
     return h;
+}
+
+void give_back(handle *h)
+{
+    leave(h);
+    enif_release_resource(h);
 }
 
 ERL_NIF_TERM make_handle(call *c, enum kind kind, void *object, void *extra, handle *relative)

@@ -174,6 +174,21 @@ NIF(nif_melee_encode)
     return finish_ok(&c, make_pair(env, floats, ids));
 }
 
+/* options, before, now. */
+NIF(nif_melee_reward)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_melee_reward_config config = EXPHIL_MELEE_REWARD_CONFIG_INIT;
+    exphil_melee_frame before, now;
+    float reward = 0;
+    if (read_record(&c, argv[0], &reward_config, &config) && read_frame(&c, argv[1], &before) &&
+        read_frame(&c, argv[2], &now))
+        done(&c, exphil_melee_reward(&config, &before, &now, &reward, &c.error));
+    return finish_ok(&c, make_number(env, (double)reward));
+}
+
 NIF(nif_melee_pad_encode)
 {
     (void)argc;

@@ -170,6 +170,35 @@ NIF(nif_model_put_tensor)
     return finish(&c, 0);
 }
 
+/* ---- learning ---------------------------------------------------------------------------------------------- */
+
+static const char *const value_names[] = {"none", "detached", "shared", NULL};
+
+NIF(nif_model_with_value)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    exphil_model *made = NULL;
+    ErlNifUInt64 seed = 0;
+    handle *model = hold(&c, argv[0], MODEL);
+    int32_t value = read_name(&c, argv[1], "value", value_names);
+    if (!failed(&c) && !enif_get_uint64(env, argv[2], &seed))
+        fail(&c, EXPHIL_E_INVALID, "seed: not an integer in 0..2^64-1");
+    if (!failed(&c)) done(&c, exphil_model_with_value(model->object, value, seed, &made, &c.error));
+    return give_model(&c, made, model);
+}
+
+NIF(nif_model_prepare)
+{
+    (void)argc;
+    call c;
+    call_begin(&c, env);
+    handle *model = hold(&c, argv[0], MODEL);
+    if (model) done(&c, exphil_model_prepare(model->object, &c.error));
+    return finish(&c, 0);
+}
+
 /* ---- fewer bits -------------------------------------------------------------------------------------------- */
 
 NIF(nif_model_quantize)

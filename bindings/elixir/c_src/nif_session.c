@@ -17,30 +17,6 @@
 #define SCHEDULE_NS 1000000  /* what the VM allows a NIF */
 #define PERCENT_NS  10000    /* a hundredth of it */
 
-/* Beside the library's session: how to step it, and room for its inputs and outputs. The arrays lie behind it. */
-struct play {
-    int64_t streams, floats, ids, heads, logits;
-    int64_t window;     /* frames until a step costs what it always will */
-    int64_t direct_ns;  /* see above */
-    int64_t step_ns;    /* measured, */
-    int64_t step_count; /* in so many steps */
-    size_t state_bytes;
-    bool dirty, track;
-    int percent; /* of a time slice */
-    /* track: */
-    int64_t preempted;         /* steps in which something else took the processor */
-    int64_t waits;             /* how often steps gave it away by themselves */
-    int64_t max_cpu_ns;        /* longest of all others in processor time, */
-    int64_t long_steps;        /* and how many of them took SCHEDULE_NS */
-    exphil_melee_frame *frame; /* [streams] */
-    exphil_pad *pad;           /* [streams] */
-};
-
-struct option {
-    int32_t dirty, track;
-    int64_t direct_ns;
-    int64_t window;
-};
 static const field option_fields[] = {FIELD(struct option, dirty, T_BOOL, 1, NULL, NULL),
                                       FIELD(struct option, track, T_BOOL, 1, NULL, NULL),
                                       FIELD(struct option, direct_ns, T_I64, 1, NULL, NULL)};
@@ -116,8 +92,8 @@ static void measure(call *c, const exphil_session *session, struct play *play)
     exphil_session_destroy(trial.session);
 }
 
-static struct play *play_create(call *c, const handle *context, exphil_session *session,
-                                const struct option *option)
+struct play *play_create(call *c, const handle *context, const exphil_session *session,
+                         const struct option *option)
 {
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     if (failed(c) || !done(c, exphil_session_query(session, &info, &c->error))) return NULL;
@@ -159,31 +135,42 @@ static ERL_NIF_TERM give_session(call *c, exphil_session *session, handle *relat
     return finish_ok(c, make_handle(c, SESSION, session, play, relative));
 }
 
+bool read_session(call *c, ERL_NIF_TERM map, const exphil_model *model, exphil_session_config *config,
+                  struct option *option)
+{
+    exphil_spec *spec = chunk(c, sizeof *spec);
+    if (!spec) return false;
+    *spec = (exphil_spec)EXPHIL_SPEC_INIT;
+    if (!done(c, exphil_model_spec(model, spec, &c->error))) return false;
+    c->spec = spec;
+    *option = (struct option){.direct_ns = DIRECT_NS};
+    ERL_NIF_TERM own = enif_make_new_map(c->env), value;
+    for (size_t i = 0; i < option_map.field_count; i++) {
+        if (!enif_get_map_value(c->env, map, option_map.keys[i], &value)) continue;
+        enif_make_map_put(c->env, own, option_map.keys[i], value, &own);
+        enif_make_map_remove(c->env, map, option_map.keys[i], &map);
+    }
+    if (!read_record(c, own, &option_map, option) || !read_record(c, map, &session_config, config))
+        return false;
+    if (option->direct_ns < 0)
+        return fail(c, EXPHIL_E_INVALID, "session: direct_ns is %lld, 0 or more is wanted",
+                    (long long)option->direct_ns);
+    option->window = longest_window(c, model);
+    return !failed(c);
+}
+
 NIF(nif_session_create)
 {
     (void)argc;
     call c;
     call_begin(&c, env);
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
-    exphil_spec spec = EXPHIL_SPEC_INIT;
     exphil_session *session = NULL;
-    struct option option = {.direct_ns = DIRECT_NS};
+    struct option option;
     handle *model = hold(&c, argv[0], MODEL);
-    if (!model || !done(&c, exphil_model_spec(model->object, &spec, &c.error))) return finish(&c, 0);
-    c.spec = &spec;
-    ERL_NIF_TERM own = enif_make_new_map(env), theirs = argv[1], value;
-    for (size_t i = 0; i < option_map.field_count; i++) {
-        if (!enif_get_map_value(env, theirs, option_map.keys[i], &value)) continue;
-        enif_make_map_put(env, own, option_map.keys[i], value, &own);
-        enif_make_map_remove(env, theirs, option_map.keys[i], &theirs);
-    }
-    if (!read_record(&c, own, &option_map, &option) || !read_record(&c, theirs, &session_config, &config) ||
+    if (!model || !read_session(&c, argv[1], model->object, &config, &option) ||
         !done(&c, exphil_session_create(model->object, &config, &session, &c.error)))
         return finish(&c, 0);
-    if (option.direct_ns < 0)
-        fail(&c, EXPHIL_E_INVALID, "session: direct_ns is %lld, 0 or more is wanted",
-             (long long)option.direct_ns);
-    option.window = longest_window(&c, model->object);
     return give_session(&c, session, model, &option);
 }
 
@@ -193,8 +180,9 @@ NIF(nif_session_clone)
     call c;
     call_begin(&c, env);
     exphil_session *clone = NULL;
-    handle *session = hold(&c, argv[0], SESSION);
-    if (!session || !done(&c, exphil_session_clone(session->object, &clone, &c.error))) return finish(&c, 0);
+    handle *session = hold(&c, argv[0], played_kind(env, argv[0]));
+    if (!session || !done(&c, exphil_session_clone(session_of(session), &clone, &c.error)))
+        return finish(&c, 0);
     const struct play *play = session->extra;
     struct option option = {play->dirty, play->track, play->direct_ns, play->window};
     return give_session(&c, clone, session, &option);
@@ -202,12 +190,22 @@ NIF(nif_session_clone)
 
 /* ---- hot calls --------------------------------------------------------------------------------------------- */
 
-/* Hot calls return a status only; the session keeps the text. */
-static bool stepped(call *c, const handle *session, exphil_status status)
+exphil_session *session_of(const handle *h)
+{
+    return h->kind == ROLLOUT ? exphil_rollout_session(h->object) : h->object;
+}
+
+enum kind played_kind(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    return handle_of(env, term, ROLLOUT) ? ROLLOUT : SESSION;
+}
+
+/* Hot calls return a status only. */
+bool stepped(call *c, const handle *h, exphil_status status)
 {
     if (status >= 0) return true;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_session_error(session->object, &error) == status && !failed(c)) c->error = error;
+    if (exphil_session_error(session_of(h), &error) == status && !failed(c)) c->error = error;
     return done(c, status);
 }
 
@@ -283,7 +281,7 @@ static ERL_NIF_TERM step(call *c, handle *session, const ERL_NIF_TERM argv[])
     read_frames(c, argv[1], play, &many);
     if (failed(c)) return finish(c, 0);
     struct cost from = cost_now(play);
-    exphil_status status = exphil_session_step(session->object, play->frame, play->pad);
+    exphil_status status = exphil_session_step(session_of(session), play->frame, play->pad);
     track(play, from);
     return finish_ok(c, stepped(c, session, status) ? make_pads(c->env, play, many) : 0);
 }
@@ -301,7 +299,7 @@ static ERL_NIF_TERM step_row(call *c, handle *session, const ERL_NIF_TERM argv[]
     void *to =
         enif_make_new_binary(c->env, (size_t)(play->streams * play->heads) * sizeof(int32_t), &actions);
     struct cost from = cost_now(play);
-    exphil_status status = exphil_session_step_row(session->object, floats, ids, noise, to);
+    exphil_status status = exphil_session_step_row(session_of(session), floats, ids, noise, to);
     track(play, from);
     stepped(c, session, status);
     return finish_ok(c, actions);
@@ -310,7 +308,7 @@ static ERL_NIF_TERM step_row(call *c, handle *session, const ERL_NIF_TERM argv[]
 static ERL_NIF_TERM reset(call *c, handle *session, const ERL_NIF_TERM argv[])
 {
     int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
-    if (!failed(c)) stepped(c, session, exphil_session_reset(session->object, stream));
+    if (!failed(c)) stepped(c, session, exphil_session_reset(session_of(session), stream));
     return finish(c, 0);
 }
 
@@ -321,7 +319,7 @@ static ERL_NIF_TERM state_save(call *c, handle *session, const ERL_NIF_TERM argv
     if (failed(c)) return finish(c, 0);
     size_t bytes = ((const struct play *)session->extra)->state_bytes;
     void *to = enif_make_new_binary(c->env, bytes, &state);
-    stepped(c, session, exphil_session_state_save(session->object, stream, to, bytes));
+    stepped(c, session, exphil_session_state_save(session_of(session), stream, to, bytes));
     return finish_ok(c, state);
 }
 
@@ -330,50 +328,56 @@ static ERL_NIF_TERM state_restore(call *c, handle *session, const ERL_NIF_TERM a
     ErlNifBinary state;
     int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
     if (read_binary(c, argv[2], "state", &state))
-        stepped(c, session, exphil_session_state_restore(session->object, stream, state.data, state.size));
+        stepped(c, session,
+                exphil_session_state_restore(session_of(session), stream, state.data, state.size));
     return finish(c, 0);
 }
 
-typedef ERL_NIF_TERM hot(call *c, handle *session, const ERL_NIF_TERM argv[]);
-typedef ERL_NIF_TERM nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+static ERL_NIF_TERM value(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    float value = 0;
+    int64_t stream = read_integer(c, argv[1], "stream", INT64_MIN, INT64_MAX);
+    if (!failed(c)) stepped(c, session, exphil_session_value(session_of(session), stream, &value));
+    return finish_ok(c, make_number(c->env, (double)value));
+}
 
-static ERL_NIF_TERM run_hot(ErlNifEnv *env, const ERL_NIF_TERM argv[], hot *fn)
+static ERL_NIF_TERM adopt(call *c, handle *session, const ERL_NIF_TERM argv[])
+{
+    exphil_model *before = NULL;
+    handle *model = hold(c, argv[1], MODEL);
+    if (model) stepped(c, session, exphil_session_adopt(session_of(session), model->object, &before));
+    return finish_ok(c, before ? make_handle(c, MODEL, before, NULL, session) : atom_nil);
+}
+
+ERL_NIF_TERM run_hot(ErlNifEnv *env, const ERL_NIF_TERM argv[], enum kind kind, hot *fn)
 {
     call c;
     call_begin(&c, env);
-    handle *session = hold(&c, argv[0], SESSION);
-    return session ? fn(&c, session, argv) : finish(&c, 0);
+    handle *played = hold(&c, argv[0], kind);
+    return played ? fn(&c, played, argv) : finish(&c, 0);
 }
 
 /* Where a session's calls run never changes, and what says so lives as long as the handle: it may be read before the
  * handle is held. */
-static ERL_NIF_TERM route(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], const char *name, hot *fn,
-                          nif *dirty)
+ERL_NIF_TERM route(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], enum kind kind, const char *name,
+                   hot *fn, nif *dirty)
 {
-    const handle *session = handle_of(env, argv[0], SESSION);
-    const struct play *play = session ? session->extra : NULL;
+    const handle *played = handle_of(env, argv[0], kind);
+    const struct play *play = played ? played->extra : NULL;
     if (play && play->dirty)
         return enif_schedule_nif(env, name, ERL_NIF_DIRTY_JOB_CPU_BOUND, dirty, argc, argv);
-    ERL_NIF_TERM answer = run_hot(env, argv, fn);
+    ERL_NIF_TERM answer = run_hot(env, argv, kind, fn);
     if (play) enif_consume_timeslice(env, play->percent);
     return answer;
 }
 
-#define HOT(name)                                                                                            \
-  static NIF(dirty_##name)                                                                                   \
-  {                                                                                                          \
-    (void)argc;                                                                                              \
-    return run_hot(env, argv, name);                                                                         \
-  }                                                                                                          \
-  NIF(nif_session_##name)                                                                                    \
-  {                                                                                                          \
-    return route(env, argc, argv, #name, name, dirty_##name);                                                \
-  }
-HOT(step)
-HOT(step_row)
-HOT(reset)
-HOT(state_save)
-HOT(state_restore)
+HOT(session, step, played_kind(env, argv[0]))
+HOT(session, step_row, played_kind(env, argv[0]))
+HOT(session, reset, played_kind(env, argv[0]))
+HOT(session, state_save, played_kind(env, argv[0]))
+HOT(session, state_restore, played_kind(env, argv[0]))
+HOT(session, value, played_kind(env, argv[0]))
+HOT(session, adopt, played_kind(env, argv[0]))
 
 NIF(nif_session_logits)
 {
@@ -381,12 +385,12 @@ NIF(nif_session_logits)
     call c;
     call_begin(&c, env);
     ERL_NIF_TERM logits;
-    handle *session = hold(&c, argv[0], SESSION);
+    handle *session = hold(&c, argv[0], played_kind(env, argv[0]));
     int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
     if (failed(&c)) return finish(&c, 0);
     const struct play *play = session->extra;
     void *to = enif_make_new_binary(env, (size_t)play->logits * sizeof(float), &logits);
-    stepped(&c, session, exphil_session_logits(session->object, stream, to, play->logits));
+    stepped(&c, session, exphil_session_logits(session_of(session), stream, to, play->logits));
     return finish_ok(&c, logits);
 }
 
@@ -395,11 +399,11 @@ NIF(nif_session_override)
     (void)argc;
     call c;
     call_begin(&c, env);
-    handle *session = hold(&c, argv[0], SESSION);
+    handle *session = hold(&c, argv[0], played_kind(env, argv[0]));
     int64_t stream = read_integer(&c, argv[1], "stream", INT64_MIN, INT64_MAX);
     int64_t heads = failed(&c) ? 0 : ((const struct play *)session->extra)->heads;
     const int32_t *action = read_array(&c, argv[2], "action", heads, sizeof *action);
-    if (!failed(&c)) stepped(&c, session, exphil_session_override(session->object, stream, action));
+    if (!failed(&c)) stepped(&c, session, exphil_session_override(session_of(session), stream, action));
     return finish(&c, 0);
 }
 
@@ -409,8 +413,9 @@ NIF(nif_session_info)
     call c;
     call_begin(&c, env);
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
-    handle *session = hold(&c, argv[0], SESSION);
-    if (!session || !done(&c, exphil_session_query(session->object, &info, &c.error))) return finish(&c, 0);
+    handle *session = hold(&c, argv[0], played_kind(env, argv[0]));
+    if (!session || !done(&c, exphil_session_query(session_of(session), &info, &c.error)))
+        return finish(&c, 0);
     const struct play *play = session->extra;
     ERL_NIF_TERM map = make_record(env, &session_info, &info);
     map = with_key(env, map, "dirty", play->dirty ? atom_true : atom_false);

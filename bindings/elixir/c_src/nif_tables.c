@@ -321,6 +321,9 @@ static const field report_info_fields[] = {
     FIELD(exphil_report, alone_nll, T_F64, 1, NULL, NULL),
     FIELD(exphil_report, alone_accuracy, T_F64, 1, NULL, NULL),
     FIELD(exphil_report, alone_change_accuracy, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, value_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_report, value_loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_report, unexplained, T_F64, 1, NULL, NULL),
 };
 RECORD(report_info, "report", exphil_report, NULL);
 
@@ -342,7 +345,7 @@ static const field session_config_fields[] = {
     FIELD(exphil_session_config, deadline_ns, T_I64, 1, NULL, NULL),
     FIELD(exphil_session_config, deterministic, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_session_config, deliver, T_ENUM, 1, deliver_names, NULL),
-    FIELD(exphil_session_config, adoptable, T_I32, 1, NULL, NULL),
+    FIELD(exphil_session_config, adoptable, T_BOOL, 1, NULL, NULL),
 };
 RECORD(session_config, "session", exphil_session_config, NULL);
 
@@ -678,7 +681,135 @@ static const field selection_report_fields[] = {
 };
 RECORD(selection_report, "report", exphil_selection_report, NULL);
 
-extern record spec_head, spec_id, spec_map, frame_map, evaluate_map, run_map, option_map;
+static const field reward_config_fields[] = {
+    FIELD(exphil_melee_reward_config, stock, T_F64, 1, NULL, NULL),
+    FIELD(exphil_melee_reward_config, damage, T_F64, 1, NULL, NULL),
+    FIELD(exphil_melee_reward_config, follower, T_F64, 1, NULL, NULL),
+    FIELD(exphil_melee_reward_config, ledge, T_F64, 1, NULL, NULL),
+    FIELD(exphil_melee_reward_config, stalling, T_F64, 1, NULL, NULL),
+    FIELD(exphil_melee_reward_config, stalling_distance, T_F64, 1, NULL, NULL),
+    FIELD(exphil_melee_reward_config, approach, T_F64, 1, NULL, NULL),
+};
+RECORD(reward_config, "reward", exphil_melee_reward_config, NULL);
+
+static const field outcome_config_fields[] = {
+    FIELD(exphil_outcome_config, imitation, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_config, value, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_config, beta, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_config, cap, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_config, warm_up, T_I64, 1, NULL, NULL),
+    FIELD(exphil_outcome_config, seed, T_U64, 1, NULL, NULL),
+    FIELD(exphil_outcome_config, shuffle, T_BOOL, 1, NULL, NULL),
+};
+RECORD(outcome_config, "outcome", exphil_outcome_config, NULL);
+
+static const field outcome_metrics_fields[] = {
+    FIELD(exphil_outcome_metrics, update, T_I64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, known, T_I64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, nll, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, value_loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, gradient_norm, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, unexplained, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, effective, T_F64, 1, NULL, NULL),
+    FIELD(exphil_outcome_metrics, clipped, T_F64, 1, NULL, NULL),
+};
+RECORD(outcome_metrics, "outcome", exphil_outcome_metrics, NULL);
+
+static const field rollout_config_fields[] = {
+    FIELD(exphil_rollout_config, time, T_I64, 1, NULL, NULL),
+    FIELD(exphil_rollout_config, seed, T_U64, 1, NULL, NULL),
+};
+RECORD(rollout_config, "rollout", exphil_rollout_config, NULL);
+
+static const field learner_config_fields[] = {
+    FIELD(exphil_learner_config, surrogate, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, clip, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, value, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, to_old, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, to_teacher, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, from_teacher, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, entropy, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, imitation, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, half_life_frames, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, lambda, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, most_kl, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, reward_scale, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, epochs, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, batches, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, burn_in, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, value_only, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, seed, T_U64, 1, NULL, NULL),
+    FIELD(exphil_learner_config, normalise, T_I32, 1, NULL, NULL),
+};
+RECORD(learner_config, "learner", exphil_learner_config, NULL);
+
+static const field learner_metrics_fields[] = {
+    FIELD(exphil_learner_metrics, chunks, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, updates, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, rows, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, imitated, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, episodes, T_I64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, episode_return, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, episode_frames, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, reward, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, kl_old, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, kl_to_teacher, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, kl_from_teacher, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, entropy, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, ratio, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, clipped, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, nll, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, value_loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, unexplained, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, gradient_norm, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, recomputed, T_F64, 1, NULL, NULL),
+    FIELD(exphil_learner_metrics, taken_back, T_BOOL, 1, NULL, NULL),
+};
+RECORD(learner_metrics, "learner", exphil_learner_metrics, NULL);
+
+static const field match_config_fields[] = {
+    FIELD(exphil_match_config, games, T_I64, 1, NULL, NULL),
+    FIELD(exphil_match_config, most_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_match_config, points, T_F64, 1, NULL, NULL),
+    FIELD(exphil_match_config, seed, T_U64, 1, NULL, NULL),
+    FIELD(exphil_match_config, deterministic, T_BOOL, 1, NULL, NULL),
+};
+RECORD(match_config, "match", exphil_match_config, NULL);
+
+static const field match_result_fields[] = {
+    FIELD(exphil_match_result, games, T_I64, 1, NULL, NULL),
+    FIELD(exphil_match_result, won, T_I64, 1, NULL, NULL),
+    FIELD(exphil_match_result, lost, T_I64, 1, NULL, NULL),
+    FIELD(exphil_match_result, drawn, T_I64, 1, NULL, NULL),
+    FIELD(exphil_match_result, score, T_F64, 1, NULL, NULL),
+    FIELD(exphil_match_result, low, T_F64, 1, NULL, NULL),
+    FIELD(exphil_match_result, high, T_F64, 1, NULL, NULL),
+    FIELD(exphil_match_result, points, T_F64, 1, NULL, NULL),
+    FIELD(exphil_match_result, points_against, T_F64, 1, NULL, NULL),
+    FIELD(exphil_match_result, frames, T_F64, 1, NULL, NULL),
+};
+RECORD(match_result, "match", exphil_match_result, NULL);
+
+static const field opponent_record_fields[] = {
+    FIELD(exphil_record, episodes, T_I64, 1, NULL, NULL),
+    FIELD(exphil_record, won, T_I64, 1, NULL, NULL),
+    FIELD(exphil_record, lost, T_I64, 1, NULL, NULL),
+};
+RECORD(opponent_record, "record", exphil_record, NULL);
+
+static const field block_info_fields[] = {
+    FIELD(exphil_block_info, streams, T_I64, 1, NULL, NULL),
+    FIELD(exphil_block_info, time, T_I64, 1, NULL, NULL),
+    FIELD(exphil_block_info, spec_hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_block_info, weights_hash, T_U64, 1, NULL, NULL),
+    FIELD(exphil_block_info, delay_frames, T_I32, 1, NULL, NULL),
+};
+RECORD(block_info, "block", exphil_block_info, NULL);
+
+extern record spec_head, spec_id, spec_map, frame_map, evaluate_map, run_map, option_map, rewards_map;
 
 record *const all_records[] = {
     &context_config,
@@ -723,6 +854,16 @@ record *const all_records[] = {
     &game_player,
     &selection_config,
     &selection_report,
+    &reward_config,
+    &outcome_config,
+    &outcome_metrics,
+    &rollout_config,
+    &learner_config,
+    &learner_metrics,
+    &match_config,
+    &match_result,
+    &opponent_record,
+    &block_info,
     &spec_head,
     &spec_id,
     &spec_map,
@@ -730,5 +871,6 @@ record *const all_records[] = {
     &evaluate_map,
     &run_map,
     &option_map,
+    &rewards_map,
     NULL
 };

@@ -78,7 +78,13 @@ static struct widths *model_widths(call *c, const exphil_model *model)
     if (failed(c) || !done(c, exphil_model_query(model, &info, &c->error))) return NULL;
     struct widths *widths = enif_alloc(sizeof *widths);
     if (widths)
-        *widths = (struct widths){info.float_count, info.id_count, info.head_count, info.action_slots};
+        *widths = (struct widths){.floats = info.float_count,
+                                  .ids = info.id_count,
+                                  .heads = info.head_count,
+                                  .slots = info.action_slots,
+                                  .logits = info.logit_count,
+                                  .real_bytes = info.type == EXPHIL_TYPE_F64 ? sizeof(double) : sizeof(float),
+                                  .values = info.value != EXPHIL_VALUE_NONE};
     else
         fail(c, EXPHIL_E_MEMORY, "could not make a handle");
     return widths;
@@ -126,7 +132,7 @@ NIF(nif_trainer_step)
     return finish_ok(&c, make_metrics(env, &metrics, ((const struct widths *)trainer->extra)->heads));
 }
 
-static ERL_NIF_TERM key_of(call *c, ERL_NIF_TERM map, const char *key)
+ERL_NIF_TERM key_of(call *c, ERL_NIF_TERM map, const char *key)
 {
     ERL_NIF_TERM value = atom_nil;
     if (!failed(c) && !enif_get_map_value(c->env, map, atom(c->env, key), &value))
@@ -134,7 +140,7 @@ static ERL_NIF_TERM key_of(call *c, ERL_NIF_TERM map, const char *key)
     return value;
 }
 
-static void read_batch(call *c, ERL_NIF_TERM map, const struct widths *w, exphil_batch *batch)
+void read_batch(call *c, ERL_NIF_TERM map, const struct widths *w, exphil_batch *batch)
 {
     batch->batch = read_integer(c, key_of(c, map, "batch"), "batch", 1, INT32_MAX);
     batch->time = read_integer(c, key_of(c, map, "time"), "time", 1, INT32_MAX);

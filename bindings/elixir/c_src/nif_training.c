@@ -87,13 +87,10 @@ static bool evaluate(struct run *run, call *c, ErlNifEnv *env)
     return true;
 }
 
-static void give_back(struct run *run)
+static void give_all_back(struct run *run)
 {
-    leave(run->trainer);
-    enif_release_resource(run->trainer);
-    if (!run->dataset) return;
-    leave(run->dataset);
-    enif_release_resource(run->dataset);
+    give_back(run->trainer);
+    if (run->dataset) give_back(run->dataset);
 }
 
 /* One update. One that NaN or infinity made void changes nothing but the place in the data: it is told and passed over, as
@@ -150,7 +147,7 @@ static void *training_thread(void *arg)
     bool whole = train(run, &c, env);
     if (run->save && (whole || c.error.status == EXPHIL_E_CANCELLED)) save_last(run, &c, env);
     call_end(&c);
-    give_back(run);
+    give_all_back(run);
     if (!failed(&c))
         tell(run, env, "done", make_metrics(env, &run->last, run->heads));
     else if (c.error.status == EXPHIL_E_CANCELLED)
@@ -217,7 +214,7 @@ static bool start(call *c, struct run *run, ERL_NIF_TERM term)
     int rc = enif_thread_create("libexphil_training", &run->thread, training_thread, run, opts);
     if (opts) enif_thread_opts_destroy(opts);
     if (rc == 0) return true;
-    give_back(run);
+    give_all_back(run);
     enif_release_resource(run->self);
     enif_free(run->grave);
     return fail(c, EXPHIL_E_MEMORY, "could not start a thread");

@@ -9,6 +9,7 @@ defmodule LibExphil do
       LibExphil.Dataset      frames in memory, from replays or from rows of any game
       LibExphil.Model        create, load, save
       LibExphil.Prefetcher, LibExphil.Optimizer, LibExphil.Trainer, LibExphil.Training
+      LibExphil.World, LibExphil.Rollout, LibExphil.Learner, LibExphil.Match      better by playing
       LibExphil.Session      play: `LibExphil.Session.step/2`
       LibExphil.Agent        a process that plays one game, with delay and rollback
       LibExphil.Replay, LibExphil.Live     Slippi replays, and games while they are played
@@ -40,7 +41,8 @@ defmodule LibExphil do
   | floats | `:f32` | `{rows, float_count}` |
   | ids, actions | `:s32` | `{rows, id_count}`, `{rows, head_count}` |
   | past (of a batch) | `:s32` | `{rows, action_slots, head_count}` |
-  | mask, reset (of a batch) | `:f32`, `:u8` | `{rows}` |
+  | mask, returns, reset (of a batch) | `:f32`, `:f32`, `:u8` | `{rows}` |
+  | reward, end (of a frame) | `:f32`, `:u8` | `{streams}`, of a world `{lanes}` |
   | logits | `:f32` | `{logit_count}` |
   | tensors of a model | `tensor.type` | `tensor.shape` |
 
@@ -100,6 +102,17 @@ defmodule LibExphil do
   def dataset_ref(nil, _name), do: {:ok, nil}
   def dataset_ref(%LibExphil.Dataset{ref: ref}, _name), do: {:ok, ref}
   def dataset_ref(_other, name), do: {:error, %Error{status: :invalid, message: "#{name}: not a dataset"}}
+
+  # The only option that a call has, or its default.
+  @doc false
+  def only_option(options, what, name, default) do
+    {value, others} = Map.pop(options(options), name, default)
+
+    case Map.keys(others) do
+      [] -> {:ok, value}
+      [key | _] -> {:error, %Error{status: :invalid, message: "#{what}: there is no #{inspect(key)}"}}
+    end
+  end
 
   @doc false
   def wrap({:ok, ref}, module), do: {:ok, struct!(module, ref: ref)}

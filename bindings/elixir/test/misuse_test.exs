@@ -10,15 +10,18 @@ defmodule LibExphil.MisuseTest do
     Dataset,
     Error,
     Games,
+    Learner,
     Live,
     Model,
     Nif,
     Optimizer,
     Prefetcher,
     Replay,
+    Rollout,
     Session,
     Trainer,
-    Training
+    Training,
+    World
   }
 
   # One handle of every kind, made anew.
@@ -40,7 +43,9 @@ defmodule LibExphil.MisuseTest do
       trainer: trainer,
       session: Session.create!(model),
       live: Live.create!(context),
-      games: games(context)
+      games: games(context),
+      world: World.create!(context, "cartpole"),
+      rollout: Rollout.create!(Model.with_value!(model))
     }
   end
 
@@ -62,6 +67,8 @@ defmodule LibExphil.MisuseTest do
   defp use_of(:session, h), do: Session.info(h)
   defp use_of(:live, h), do: Live.reset(h)
   defp use_of(:games, h), do: Games.info(h)
+  defp use_of(:world, h), do: World.reset(h, 0, 1)
+  defp use_of(:rollout, h), do: Session.info(Rollout.session(h))
 
   test "closed in many orders; the others go on; twice is once" do
     :rand.seed(:exsss, {4, 5, 6})
@@ -102,6 +109,22 @@ defmodule LibExphil.MisuseTest do
     :erlang.garbage_collect()
     assert %{trainer: trainer} = family()
     assert {:ok, _} = Trainer.step(trainer)
+  end
+
+  test "a learner outlives what it was made of, and is closed like all else" do
+    context = context()
+    world = World.create!(context, "cartpole", lanes: 2)
+    model = Model.create!(context, spec: World.info!(world).spec, blocks: "gru", hidden: 16, value: :shared)
+    optimizer = Optimizer.create!(model)
+    trainer = Trainer.create!(model, optimizer, nil)
+    learner = Learner.create!(trainer, model, to_teacher: 0.1)
+    rollout = Rollout.create!(model, streams: 2, time: 8)
+    for handle <- [trainer, optimizer, model, context], do: :ok = LibExphil.close(handle)
+    assert {:ok, %{chunks: 1}} = Learner.chunk(learner, rollout, world)
+    :ok = LibExphil.close(learner)
+    assert {:error, %Error{status: :state, message: "learner is closed"}} = Learner.update(learner, rollout)
+    :ok = LibExphil.close(Rollout.session(rollout))
+    assert {:error, %Error{status: :state, message: "rollout is closed"}} = Rollout.run(rollout, world)
   end
 
   test "closing what another process is using waits for it" do

@@ -7,13 +7,15 @@ defmodule LibExphil.OptionsTest do
   import LibExphil.Test
 
   alias LibExphil.{Agent, Context, Dataset, Error, Games, Live, Melee, Model, Optimizer, Prefetcher, Replay, Session}
-  alias LibExphil.{Trainer, Training}
+  alias LibExphil.{Learner, Match, Rollout, Trainer, Training, World}
 
   # Numbers below zero that mean something, or of which the nearest is taken.
   @negative [:clip_norm, :weight, :first_frame, :main_x, :main_y, :c_x, :c_y, :trigger] ++
               [:x, :y, :facing, :percent, :shield, :state_age, :misc, :hitlag, :timer, :owner, :frame, :stage, :wind] ++
               [:stadium_kind, :stadium_event, :own_port, :opponent_port, :platform_left, :platform_right] ++
-              [:speed_air_x, :speed_y, :speed_attack_x, :speed_attack_y, :speed_ground_x, :speed_x]
+              [:speed_air_x, :speed_y, :speed_attack_x, :speed_attack_y, :speed_ground_x, :speed_x] ++
+              [:surrogate, :normalise, :points, :imitation] ++
+              [:stock, :damage, :follower, :ledge, :stalling, :stalling_distance, :approach]
 
   @junk [nil, :nothing, "1", <<1::3>>, [], [1], %{}, {1, 2}, 3.5, self()]
   @integers %{
@@ -29,6 +31,7 @@ defmodule LibExphil.OptionsTest do
 
   # {option, type} of a struct, from the table of the NIF.
   defp options_of(:run_in), do: scan(~r/\bONE\((\w+), (T_\w+)\)/)
+  defp options_of(:rewards_in), do: scan(~r/\bREWARDS\((\w+), (T_\w+)\)/)
   defp options_of(:exphil_melee_frame), do: scan(~r/\bFRAME\((\w+), (T_\w+)\)/)
   defp options_of(struct), do: scan(~r/\b(?:ONE|NAMED|MANY|OF|FIELD)\((?:struct )?#{struct}, (\w+),\s+(T_\w+)/)
 
@@ -96,6 +99,13 @@ defmodule LibExphil.OptionsTest do
     write = fn options -> Games.write(context, corpus, [], Map.merge(%{stored: true}, options)) end
     {:ok, _} = write.(%{})
     games = Games.open!(context, corpus)
+    seer = Model.with_value!(model)
+    alone = fn -> Trainer.create!(seer, Optimizer.create!(seer), nil) end
+    valued = Trainer.create!(seer, Optimizer.create!(seer), prefetcher(seer, dataset))
+    two = World.create!(context, "pong-two", lanes: 2)
+    pong = Model.create!(context, spec: World.info!(two).spec, blocks: "mlp", hidden: 8, head_width: 8)
+    short = %{games: 2, most_frames: 10}
+    reward = fn options -> with :ok <- Dataset.put_rewards(dataset, 1, floats([1]), options), do: {:ok, nil} end
     wide = [spec: spec(), blocks: "mamba attention ffn", hidden: 8, head_width: 8]
 
     %{
@@ -111,6 +121,14 @@ defmodule LibExphil.OptionsTest do
       exphil_trainer_config: fn option, value -> Trainer.create(model, optimizer.(), nil, %{option => value}) end,
       exphil_head_play: fn option, value -> Session.create(model, heads: [%{option => value}, %{}]) end,
       exphil_session_config: fn option, value -> Session.create(model, %{option => value}) end,
+      exphil_melee_reward_config: fn option, value -> Melee.reward(frame(1), frame(2), %{option => value}) end,
+      exphil_outcome_config: fn option, value -> Trainer.step_outcome(valued, %{option => value}) end,
+      exphil_rollout_config: fn option, value ->
+        Rollout.create(seer, %{if(option == :seed, do: :episode_seed, else: option) => value})
+      end,
+      exphil_learner_config: fn option, value -> Learner.create(alone.(), seer, %{option => value}) end,
+      exphil_match_config: fn option, value -> Match.play(pong, pong, two, Map.merge(short, %{option => value})) end,
+      rewards_in: fn option, value -> reward.(Map.merge(%{half_life_frames: 1}, %{option => value})) end,
       option: fn option, value -> Session.create(model, %{option => value}) end,
       exphil_slp_config: fn option, value -> Replay.read(context, <<>>, %{option => value}) end,
       exphil_games_config: fn option, value -> write.(%{option => value}) end,
@@ -165,7 +183,8 @@ defmodule LibExphil.OptionsTest do
     known =
       ~w(context_config option_map session_config model_config replay_config split_config sampling_config) ++
         ~w(optimizer_config trainer_config evaluate_map run_map slp_config spec_map spec_head spec_id melee_pad) ++
-        ~w(melee_character melee_item frame_map head_comparison comparison_info games_config selection_config)
+        ~w(melee_character melee_item frame_map head_comparison comparison_info games_config selection_config) ++
+        ~w(rollout_config learner_config match_config outcome_config reward_config rewards_map)
 
     assert Enum.sort(found) == Enum.sort(known)
     for {struct, _} <- calls(), do: assert(options_of(struct) != [], "#{struct} has no options")
@@ -211,6 +230,9 @@ defmodule LibExphil.OptionsTest do
     prefetcher = prefetcher(model, dataset)
     live = Live.create!(context)
     {floats, ids, actions} = Dataset.frame!(dataset, 0)
+    [world, two] = for name <- ["cartpole", "pong-two"], do: World.create!(context, name)
+    pong = Model.create!(context, spec: World.info!(two).spec, blocks: "mlp", hidden: 8)
+    rollout = Rollout.create!(Model.with_value!(model))
     state = Session.save_state!(session)
 
     for {name, call} <- [
@@ -230,6 +252,18 @@ defmodule LibExphil.OptionsTest do
           owner: &Training.start(trainer(context), owner: &1),
           log: &Context.create(log: &1),
           type: &Model.quantize(model, &1),
+          value: &Model.with_value(model, &1),
+          seed: &Model.with_value(model, :shared, &1),
+          lanes: &World.create(context, "pong", lanes: &1),
+          lane: &World.reset(world, &1, 1),
+          seed: &World.reset(world, 0, &1),
+          lane: &World.save(world, &1),
+          index: &World.opponent(world, &1),
+          seed: &World.against(two, [pong], seed: &1),
+          first_stream: &Rollout.block_take(rollout, <<>>, first_stream: &1),
+          weights: &Rollout.block_take(rollout, <<>>, weights: &1),
+          stream: &Session.value(session, &1),
+          game: &Dataset.put_rewards(dataset, &1, floats, half_life_frames: 1),
           stream: &Session.reset(session, &1),
           stream: &Session.logits(session, &1),
           stream: &Session.save_state(session, &1),

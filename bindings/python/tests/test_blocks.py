@@ -41,7 +41,8 @@ def test_two_processes_learn_what_one_does():
 
 
 def test_streams_of_several_players():
-    parts, players = Parts(catch(), time=16), [Parts(catch(4), seed=seed, time=16) for seed in (1, 2)]
+    # Long enough for rewards, without which an update leaves the weights as they are: a ball falls for 20 frames.
+    parts, players = Parts(catch(), time=64), [Parts(catch(4), seed=seed, time=64) for seed in (1, 2)]
     blocks = []
     for one in players:
         with parts.trainer.model() as model:
@@ -56,7 +57,8 @@ def test_streams_of_several_players():
     with pytest.raises(exphil.StateError, match="stream 4 of this chunk is there already"):
         parts.rollout.block_take(blocks[0], 4)
     assert parts.rollout.block_take(memoryview(blocks[0])) is True
-    assert parts.learner.update(parts.rollout).recomputed == 0
+    metrics = parts.learner.update(parts.rollout)
+    assert metrics.recomputed == 0 and metrics.reward > 0
     with pytest.raises(exphil.MismatchError, match="played by weights"):
         parts.rollout.block_take(blocks[0])
     assert parts.rollout.block_take(blocks[0], weights=exphil.BlockWeights.ANY) is False
@@ -80,7 +82,7 @@ def test_a_block_says_what_it_is():
 
 
 def test_what_is_wrong_is_refused():
-    parts, other = Parts(catch(4), time=8), Parts(catch(4), time=8, model=dict(hidden=24))
+    parts, other = Parts(catch(4), time=64), Parts(catch(4), time=64, model=dict(hidden=24))
     for one in (parts, other):
         one.rollout.run(one.world)
     block, before = parts.rollout.block_save(), parts.hash
@@ -106,7 +108,8 @@ def test_what_is_wrong_is_refused():
     with pytest.raises(TypeError):
         parts.rollout.adopt("model")
     assert parts.rollout.block_take(block) is True
-    assert parts.learner.update(parts.rollout).recomputed == 0
+    metrics = parts.learner.update(parts.rollout)
+    assert metrics.recomputed == 0 and metrics.reward > 0
     assert parts.hash != before
     parts.rollout.close()
     for call in (parts.rollout.block_save, parts.rollout.adopt, lambda: parts.rollout.block_take(block)):

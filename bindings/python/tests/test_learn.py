@@ -147,7 +147,8 @@ def test_a_host_that_plays_by_itself(delay_frames):
         rollout.step(floats, ids)
     metrics = played.learner.update(rollout)
     assert metrics.rows <= 64 and metrics.recomputed == 0 and metrics.reward == 1.0
-    assert played.learner.update(played.rollout).chunks == 2
+    with pytest.raises(exphil.MismatchError, match="plays weights"):  # the learner has others by now
+        played.learner.update(played.rollout)
     # One stream: numbers do.
     floats, _ = hosted.world.reset(0)
     assert hosted.rollout.step(floats[0]).shape == (1, 1)
@@ -195,15 +196,19 @@ def test_the_rollout_s_session():
     parts.rollout.close()
     with pytest.raises(exphil.ClosedError):
         session.logits
-    # What was overridden is not learnt from.
-    parts = Parts(catch(1), time=8)
-    floats, _ = parts.world.reset(0)
-    for t in range(8):
-        actions = parts.rollout.step(floats)
-        if t == 3:
-            parts.rollout.session.override((actions[0] + 1) % 3)
-        parts.rollout.reward([1], [0], floats)
-    assert parts.learner.update(parts.rollout).rows == 7
+    # What was overridden is imitated, if at all.
+    found = []
+    for imitation in (0.0, 2.0):
+        parts = Parts(catch(1), time=8, imitation=imitation, epochs=1)
+        floats, _ = parts.world.reset(0)
+        for t in range(8):
+            actions = parts.rollout.step(floats)
+            if t == 3:
+                parts.rollout.session.override((actions[0] + 1) % 3)
+            parts.rollout.reward([1], [0], floats)
+        found.append(parts.learner.update(parts.rollout))
+        assert found[-1].rows == 7 and found[-1].imitated == 1 and found[-1].nll > 0
+    assert found[1].loss == pytest.approx(found[0].loss + 2.0 * found[0].nll)
 
 
 def test_a_teacher_is_kept_near():

@@ -32,25 +32,26 @@ def everything(spec):
         "prefetcher": exphil.Prefetcher(dataset, model, batch=2, time=10),
         "trainer": exphil.Trainer(model, dataset, batch=2, time=10),
         "session": exphil.Session(model),
+        "live": exphil.Live(model, piece_frames=4, updates=1),
         "stream": exphil.Stream(context=context),
     }
 
 
 def test_every_order_of_closing(spec):
-    names = ["context", "model", "dataset", "trainer", "session"]
+    names = ["context", "model", "dataset", "trainer", "session", "live"]
     for order in itertools.permutations(names):
         made = everything(spec)
         for name in order:
-            for other in ("session", "trainer"):
+            for other in ("session", "trainer", "live"):
                 if not made[other].closed:
-                    made[other].step_row() if other == "session" else made[other].step()
+                    made[other].step() if other == "trainer" else made[other].step_row()
             made[name].close()
             made[name].close()
             assert made[name].closed
 
 
 def test_every_order_of_forgetting(spec):
-    for order in itertools.permutations(["context", "model", "dataset", "prefetcher", "session"]):
+    for order in itertools.permutations(["context", "model", "live", "prefetcher", "session"]):
         made = everything(spec)
         for name in order:
             del made[name]
@@ -96,6 +97,10 @@ def test_nothing_is_left_behind(spec):
         np.from_dlpack(model.tensor("input.weight"))
         model.tensor("input.weight").__dlpack__(max_version=(1, 0))
         exphil.Session(model, streams=64).step_row()
+        live = exphil.Live(model, dataset, piece_frames=2, updates=1)
+        live.step_row(None, None, [0, 0])
+        live.settle()
+        live.model()
         trainer = exphil.Trainer(model, dataset, batch=2, time=10, ema_decay=0.9)
         trainer.step()
         trainer.model("averaged").quantize("bf16")
@@ -114,7 +119,7 @@ def test_nothing_is_left_behind(spec):
 
 def uses(made):
     """A use of every method of every object."""
-    model, dataset, session, trainer = (made[name] for name in ("model", "dataset", "session", "trainer"))
+    model, dataset, session, trainer, live = (made[name] for name in ("model", "dataset", "session", "trainer", "live"))
     return {
         "context": [lambda c=made["context"]: c.device, lambda c=made["context"]: c.memory, lambda c=made["context"]: c.cancelled,
                     lambda c=made["context"]: exphil.Model(context=c), lambda c=made["context"]: exphil.Stream(context=c)],
@@ -130,12 +135,14 @@ def uses(made):
         "session": [session.step_row, session.step, session.reset, session.clone, session.state_save, lambda: session.info,
                     lambda: session.logits, lambda: session.override([0, 0]), lambda: session.state_restore(b""),
                     lambda: session.frames, lambda: session.state_size],
+        "live": [live.step_row, live.step, lambda: live.reward(0, 1), lambda: live.session, lambda: live.info, live.settle,
+                 live.model, lambda: live.save("x"), lambda: live.resume("x")],
         "stream": [lambda: list(made["stream"].push(b"x")), made["stream"].reset, lambda: made["stream"].info,
                    lambda: made["stream"].player(0), lambda: made["stream"].items()],
     }
 
 
-@pytest.mark.parametrize("name", ["context", "model", "dataset", "prefetcher", "trainer", "session", "stream"])
+@pytest.mark.parametrize("name", ["context", "model", "dataset", "prefetcher", "trainer", "session", "live", "stream"])
 def test_use_after_close(spec, name):
     made = everything(spec)
     calls = uses(made)[name]
@@ -197,7 +204,8 @@ def test_objects_without_init_are_closed(spec, tmp_path):
              "port": 1, "state": b"", "games": exphil.Games(tmp_path / "games"), "game": 0,
              "first": 0, "count": 1, "values": {}, "weight": 1.0, "see": lambda seen: None,
              "text": "", "model": made["model"], "dlogits": [], "world": exphil.World("cartpole"), "lane": 0, "opponents": [],
-             "rollout": exphil.Rollout(made["model"].with_value()), "reward": [0], "end": [0], "chunks": 1, "rewards": [0.0]}
+             "rollout": exphil.Rollout(made["model"].with_value()), "reward": [0], "end": [0], "chunks": 1, "rewards": [0.0],
+             "block": b""}
     kinds = [kind for kind in vars(exphil).values() if inspect.isclass(kind) and issubclass(kind, exphil.handle.Slots)]
     count = 0
     for kind in kinds:
@@ -211,7 +219,7 @@ def test_objects_without_init_are_closed(spec, tmp_path):
         if kind is not exphil.Tensor:
             assert unmade.closed
             unmade.close()
-    assert len(kinds) == 14 and count >= 140, count
+    assert len(kinds) == 15 and count >= 160, count
 
 
 def test_half_made_objects_are_harmless():
@@ -437,6 +445,7 @@ def test_objects_do_not_cross_fork(spec):
 
     def work():
         for call in (made["session"].step_row, made["trainer"].step, made["prefetcher"].next, made["model"].to_bytes,
+                     made["live"].step_row, made["live"].settle, made["live"].model,
                      lambda: made["dataset"].add_rows(*rows(3))):
             try:
                 call()
@@ -454,6 +463,8 @@ def test_objects_do_not_cross_fork(spec):
     assert in_child(work) == 0
     made["session"].step_row()
     made["trainer"].step()
+    made["live"].step_row()
+    made["live"].settle()
 
 
 def test_models_go_to_forked_workers_by_pickle(spec):
@@ -473,8 +484,9 @@ model = exphil.Model(spec, hidden=8)
 trainer = exphil.Trainer(model, data, batch=4, time=10); trainer.step()
 prefetcher = exphil.Prefetcher(data); batch = prefetcher.next()
 session = exphil.Session(model); session.step_row()
+live = exphil.Live(model, updates=1000000, piece_frames=1); live.step_row([0, 0], None, [1])
 capsule = model.tensor("input.weight").__dlpack__()
-cycle = [trainer, session]; cycle.append(cycle)
+cycle = [trainer, session, live]; cycle.append(cycle)
 """
     environment = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(exphil.__file__)))
     done = subprocess.run([sys.executable, "-X", "dev", "-c", code], env=environment, capture_output=True, text=True)

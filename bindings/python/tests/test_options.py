@@ -48,6 +48,8 @@ def makers(model, dataset, drill):
         "exphil_rollout_config": lambda **settings: exphil.Rollout(valued, **settings),
         "exphil_learner_config": lambda **settings: exphil.Learner(
             trainer, model, **{name + "_" * (name == "lambda"): value for name, value in settings.items()}),
+        "exphil_live_config": lambda **settings: exphil.Live(
+            valued, way=settings.pop("way", "reinforce" if "time" in settings else "imitate"), **settings),
         "exphil_match_config": lambda **settings: exphil.match(
             fighter, fighter, duel, **{"games": 2, "points": 1, "most_frames": 5, **settings}),
         "exphil_replay_config": lambda **settings: exphil.Dataset().add_replay(drill, **settings),

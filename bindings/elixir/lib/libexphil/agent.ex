@@ -126,6 +126,15 @@ defmodule LibExphil.Agent do
   @spec info(GenServer.server()) :: map()
   def info(agent), do: GenServer.call(agent, :info)
 
+  @doc """
+  The agent plays these weights from its next frame on, with state and queue as they are; a frame that comes again plays those of then.
+  It needs `session: [adoptable: true]`. What is slow about it is done here, in the calling process.
+  """
+  @spec adopt(GenServer.server(), Model.t()) :: :ok | {:error, Error.t()}
+  def adopt(agent, %Model{} = model) do
+    with :ok <- Model.prepare(model), do: GenServer.call(agent, {:adopt, model})
+  end
+
   @doc "A new game: zero state, empty queue."
   @spec reset(GenServer.server()) :: :ok
   def reset(agent), do: GenServer.call(agent, :reset)
@@ -179,6 +188,14 @@ defmodule LibExphil.Agent do
 
   def handle_call(:info, _from, state) do
     {:reply, Map.merge(Session.info!(state.session), %{ticks: state.ticks, late: state.late}), state}
+  end
+
+  def handle_call({:adopt, model}, _from, state) do
+    with {:ok, _before} <- Session.adopt(state.session, model) do
+      {:reply, :ok, state}
+    else
+      {:error, error} -> {:reply, {:error, error}, state}
+    end
   end
 
   def handle_call(:reset, _from, state) do

@@ -68,6 +68,17 @@ defmodule LibExphil.Dataset do
     Nif.dataset_add_rows(ref, game, frames, floats, ids, actions)
   end
 
+  @doc """
+  What came of each frame for one player of a game: a reward (`:f32`) for each of the game's frames from `:first_frame` on, which
+  answers the action that acts in it. Options: `:half_life_frames`, after which a reward counts half; `:port` (0 for rows); `:first_frame`;
+  `:over` (default true; false: the game was cut off, and frames whose return would lack much are not known). Batches of prefetchers
+  that are made afterwards have `returns`.
+  """
+  @spec put_rewards(t(), non_neg_integer(), binary(), LibExphil.options()) :: :ok | {:error, Error.t()}
+  def put_rewards(%__MODULE__{ref: ref}, game, rewards, options) do
+    Nif.dataset_put_rewards(ref, game, rewards, LibExphil.options(options))
+  end
+
   @doc "How much there is."
   @spec info(t()) :: {:ok, map()} | {:error, Error.t()}
   def info(%__MODULE__{ref: ref}), do: Nif.dataset_info(ref)
@@ -112,6 +123,7 @@ defmodule LibExphil.Dataset do
   bang add_games(t(), Games.t(), LibExphil.options()) :: map()
   bang rows(t(), integer(), integer()) :: map()
   bang add_rows(t(), non_neg_integer(), pos_integer(), binary(), binary(), binary()) :: :ok
+  bang put_rewards(t(), non_neg_integer(), binary(), LibExphil.options()) :: :ok
   bang info(t()) :: map()
   bang spec(t()) :: map()
   bang episode(t(), integer()) :: map()

@@ -43,6 +43,14 @@ defmodule LibExphil.Melee do
   @spec decode_pad(binary(), String.t() | nil) :: {:ok, Pad.t()} | {:error, Error.t()}
   def decode_pad(action, codec \\ nil), do: Nif.melee_pad_decode(codec, action)
 
+  @doc """
+  What a frame is worth to a player, by what the player and the opponent went through in it: two frames as one player sees them; 0.0
+  where they do not follow each other. Options are the fields of `exphil_melee_reward_config`: `:stock`, `:damage`, `:follower`, `:ledge`,
+  `:stalling`, `:stalling_distance`, `:approach`.
+  """
+  @spec reward(Frame.t() | map(), Frame.t() | map(), LibExphil.options()) :: {:ok, float()} | {:error, Error.t()}
+  def reward(before, now, options \\ []), do: Nif.melee_reward(LibExphil.options(options), before, now)
+
   @doc "Name of an external character id (\"fox\"), nil when unknown."
   @spec character_name(integer()) :: String.t() | nil
   def character_name(id), do: Nif.melee_character_name(id)
@@ -57,6 +65,8 @@ defmodule LibExphil.Melee do
   bang fields(String.t() | nil) :: [map()]
   bang encode(Frame.t() | map()) :: {binary(), binary()}
   bang encode(Frame.t() | map(), String.t() | nil) :: {binary(), binary()}
+  bang reward(Frame.t() | map(), Frame.t() | map()) :: float()
+  bang reward(Frame.t() | map(), Frame.t() | map(), LibExphil.options()) :: float()
   bang pack(Frame.t() | map()) :: binary()
   bang unpack(binary()) :: Frame.t()
   bang encode_pad(Pad.t() | map()) :: binary()

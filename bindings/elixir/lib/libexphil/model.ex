@@ -77,6 +77,19 @@ defmodule LibExphil.Model do
   @spec quantize(t(), :i8 | :bf16) :: {:ok, t()} | {:error, Error.t()}
   def quantize(%__MODULE__{ref: ref}, type), do: LibExphil.wrap(Nif.model_quantize(ref, type), __MODULE__)
 
+  @doc """
+  A copy with a new value head, `:detached` or `:shared`, in the place of one that there may be: it decides as this model does, and its
+  value is 0. The weights below the value are drawn from the seed.
+  """
+  @spec with_value(t(), :detached | :shared, integer()) :: {:ok, t()} | {:error, Error.t()}
+  def with_value(%__MODULE__{ref: ref}, value \\ :detached, seed \\ 0) do
+    LibExphil.wrap(Nif.model_with_value(ref, value, seed), __MODULE__)
+  end
+
+  @doc "Makes what a session wants of a model beside its weights, so that `LibExphil.Session.adopt/2` finds it there."
+  @spec prepare(t()) :: :ok | {:error, Error.t()}
+  def prepare(%__MODULE__{ref: ref}), do: Nif.model_prepare(ref)
+
   @doc "How differently `model` decides than `reference`, over the frames of a dataset."
   @spec compare(t(), t(), Dataset.t(), integer()) :: {:ok, comparison()} | {:error, Error.t()}
   def compare(%__MODULE__{ref: reference}, %__MODULE__{ref: model}, %Dataset{ref: dataset}, batch \\ 0) do
@@ -120,6 +133,10 @@ defmodule LibExphil.Model do
   bang tensor(t(), String.t()) :: tensor()
   bang put_tensor(t(), String.t(), binary()) :: :ok
   bang quantize(t(), :i8 | :bf16) :: t()
+  bang with_value(t()) :: t()
+  bang with_value(t(), :detached | :shared) :: t()
+  bang with_value(t(), :detached | :shared, integer()) :: t()
+  bang prepare(t()) :: :ok
   bang compare(t(), t(), Dataset.t()) :: comparison()
   bang compare(t(), t(), Dataset.t(), integer()) :: comparison()
   bang calibration(t()) :: comparison()

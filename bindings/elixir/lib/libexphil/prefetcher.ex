@@ -16,7 +16,7 @@ defmodule LibExphil.Prefetcher do
   @type t :: %__MODULE__{ref: reference()}
   @typedoc """
   One batch of `rows = batch * time` rows: `floats`, `ids`, `past`, `actions`, `mask` and `reset` are binaries (shapes in `LibExphil`),
-  `epoch`, `index` and `frames` numbers.
+  `epoch`, `index` and `frames` numbers. Where rewards were given there is also `returns`: discounted rewards to come, NaN where they are not known.
   """
   @type batch :: map()
 

@@ -33,7 +33,7 @@ defmodule LibExphil.Session do
 
   @doc """
   Options are the fields of `exphil_session_config`: `:seed`, `:streams`, `:deterministic`, `:deliver` (`:due`, `:decided`), `:heads` (a list with
-  one map for each head: `:temperature`, `:deterministic`, `:press`, `:release`), `:deadline_ns`; `:spec`, `:delay_frames` and `:mode` are what
+  one map for each head: `:temperature`, `:deterministic`, `:press`, `:release`), `:deadline_ns`, `:adoptable`; `:spec`, `:delay_frames` and `:mode` are what
   the host will run with, checked against the model. And three of this binding: `:dirty` and `:direct_ns` (see above), and `:track`, which costs about
   a microsecond a step and lets `info/1` tell the library from a busy machine: `preempted`, steps in which something else took the
   processor; `waits`, how often steps gave it away by themselves; of all others `max_cpu_ns`, the longest in processor time, and
@@ -75,6 +75,20 @@ defmodule LibExphil.Session do
   @spec logits(t(), integer()) :: {:ok, binary()} | {:error, Error.t()}
   def logits(%__MODULE__{ref: ref}, stream \\ 0), do: Nif.session_logits(ref, stream)
 
+  @doc "What the value head said in the last step of a stream: the discounted rewards that it expects. `:state`: the model has none."
+  @spec value(t(), integer()) :: {:ok, float()} | {:error, Error.t()}
+  def value(%__MODULE__{ref: ref}, stream \\ 0), do: Nif.session_value(ref, stream)
+
+  @doc """
+  The next steps play the weights of this model (`LibExphil.Model.prepare/1`), with state, queue and random streams as they are. A stream
+  that is restored to a frame before plays the weights of that frame, and meets these where it met them first. The answer is the
+  model whose place these have taken, or nil. `:state`: the session was not created `adoptable: true`.
+  """
+  @spec adopt(t(), Model.t()) :: {:ok, Model.t() | nil} | {:error, Error.t()}
+  def adopt(%__MODULE__{ref: ref}, %Model{ref: model}) do
+    with {:ok, before} when before != nil <- Nif.session_adopt(ref, model), do: {:ok, %Model{ref: before}}
+  end
+
   @doc "A stream, or `:all`, starts an episode."
   @spec reset(t(), integer() | :all) :: :ok | {:error, Error.t()}
   def reset(%__MODULE__{ref: ref}, stream \\ :all), do: Nif.session_reset(ref, if(stream == :all, do: -1, else: stream))
@@ -104,6 +118,9 @@ defmodule LibExphil.Session do
   bang step_row(t(), binary(), binary(), binary() | nil) :: binary()
   bang logits(t()) :: binary()
   bang logits(t(), integer()) :: binary()
+  bang value(t()) :: float()
+  bang value(t(), integer()) :: float()
+  bang adopt(t(), Model.t()) :: Model.t() | nil
   bang reset(t()) :: :ok
   bang reset(t(), integer() | :all) :: :ok
   bang override(t(), binary()) :: :ok

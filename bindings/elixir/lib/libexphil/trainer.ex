@@ -21,7 +21,7 @@ defmodule LibExphil.Trainer do
 
   @doc """
   Options are the fields of `exphil_trainer_config`: `:losses` (a list with one map for each head: `:weight`, `:smoothing`,
-  `:focal_gamma`, `:positive_weight`), `:accumulate`, `:precision`, `:fake_quantize`, `:activations`, `:checkpoint_blocks`. The prefetcher may be nil
+  `:focal_gamma`, `:positive_weight`), `:accumulate`, `:precision`, `:fake_quantize`, `:activations`, `:checkpoint_blocks`, `:as_played`. The prefetcher may be nil
   when only `step_batch/2` is used.
   """
   @spec create(Model.t(), Optimizer.t(), Prefetcher.t() | nil, LibExphil.options()) :: {:ok, t()} | {:error, Error.t()}
@@ -43,6 +43,39 @@ defmodule LibExphil.Trainer do
   @doc "One update from a batch of your own: a map as `t:LibExphil.Prefetcher.batch/0`."
   @spec step_batch(t(), Prefetcher.batch()) :: {:ok, metrics()} | {:error, Error.t()}
   def step_batch(%__MODULE__{ref: ref}, batch), do: Nif.trainer_step_batch(ref, batch)
+
+  @doc """
+  The first half of an update whose loss is yours: the weights as they are over one batch. `logits` and `values` (nil: the model has
+  no value head) are binaries of the model's type, `{rows, logit_count}` and `{rows}`. Then `backward/4` or `abandon/1` must follow. Options:
+  `:states`, where each lane begins: what `LibExphil.Session.save_state/2` gave of its streams, one after the other; nil: the carried
+  state.
+  """
+  @spec forward(t(), Prefetcher.batch(), LibExphil.options()) ::
+          {:ok, %{rows: pos_integer(), logits: binary(), values: binary() | nil}} | {:error, Error.t()}
+  def forward(%__MODULE__{ref: ref}, batch, options \\ []) do
+    with {:ok, states} <- LibExphil.only_option(options, "forward", :states, nil),
+         do: Nif.trainer_forward(ref, batch, states)
+  end
+
+  @doc """
+  The second half: gradients of your loss by what `forward/3` gave (`dvalues` may be nil), not divided by anything; then clipping and
+  AdamW. `loss` is what the metrics tell. `:numeric`: a number is not finite, also in the gradient of the weights, which are then as
+  before.
+  """
+  @spec backward(t(), binary(), binary() | nil, number()) :: {:ok, metrics()} | {:error, Error.t()}
+  def backward(%__MODULE__{ref: ref}, dlogits, dvalues, loss), do: Nif.trainer_backward(ref, dlogits, dvalues, loss)
+
+  @doc "No update after `forward/3`: all is as before it."
+  @spec abandon(t()) :: :ok | {:error, Error.t()}
+  def abandon(%__MODULE__{ref: ref}), do: Nif.trainer_abandon(ref)
+
+  @doc """
+  One update from the prefetcher in which rows count by how much better than expected they went, and the value is learnt beside;
+  `LibExphil.Dataset.put_rewards/4` says what came of them. Options are the fields of `exphil_outcome_config`: `:beta`, `:cap`, `:warm_up`,
+  `:imitation`, `:value`, `:shuffle`, `:seed`.
+  """
+  @spec step_outcome(t(), LibExphil.options()) :: {:ok, map()} | {:error, Error.t()}
+  def step_outcome(%__MODULE__{ref: ref}, options \\ []), do: Nif.trainer_step_outcome(ref, LibExphil.options(options))
 
   @doc "A new model with the weights as they are now, or averaged."
   @spec model(t(), which()) :: {:ok, Model.t()} | {:error, Error.t()}
@@ -75,6 +108,12 @@ defmodule LibExphil.Trainer do
   bang create(Model.t(), Optimizer.t(), Prefetcher.t() | nil, LibExphil.options()) :: t()
   bang step(t()) :: metrics()
   bang step_batch(t(), Prefetcher.batch()) :: metrics()
+  bang forward(t(), Prefetcher.batch()) :: map()
+  bang forward(t(), Prefetcher.batch(), LibExphil.options()) :: map()
+  bang backward(t(), binary(), binary() | nil, number()) :: metrics()
+  bang abandon(t()) :: :ok
+  bang step_outcome(t()) :: map()
+  bang step_outcome(t(), LibExphil.options()) :: map()
   bang model(t()) :: Model.t()
   bang model(t(), which()) :: Model.t()
   bang save(t(), Path.t()) :: :ok

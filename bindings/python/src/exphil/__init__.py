@@ -32,6 +32,7 @@ from .constants import (  # noqa: E402
     HeadKind,
     Heads,
     Known,
+    LiveWay,
     LogLevel,
     Mode,
     PlanPurpose,
@@ -70,6 +71,7 @@ from .errors import (  # noqa: E402
 from .files import Added, Refusal  # noqa: E402
 from .games import Game, Games, GamesWriter, refused_name  # noqa: E402
 from .learner import Learner  # noqa: E402
+from .live import Live  # noqa: E402
 from .losses import HeadLoss  # noqa: E402
 from .match import match  # noqa: E402
 from .model import Examined, Model  # noqa: E402
@@ -89,6 +91,7 @@ from .records import (  # noqa: E402
     HeadComparison,
     HeadReport,
     LearnerMetrics,
+    LiveInfo,
     MatchResult,
     MeleeField,
     MemoryInfo,
@@ -167,6 +170,9 @@ __all__ = [
     "Known",
     "Learner",
     "LearnerMetrics",
+    "Live",
+    "LiveInfo",
+    "LiveWay",
     "LogLevel",
     "MatchResult",
     "MeleeField",

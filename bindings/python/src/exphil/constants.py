@@ -109,6 +109,13 @@ class BlockWeights(IntEnum):
     ANY = lib.EXPHIL_BLOCK_ANY
 
 
+class LiveWay(IntEnum):
+    """What a policy learns from behind its game. IMITATE: a person who takes over. REINFORCE: rewards."""
+
+    IMITATE = lib.EXPHIL_LIVE_IMITATE
+    REINFORCE = lib.EXPHIL_LIVE_REINFORCE
+
+
 class Rollback(IntEnum):
     """Which simulation of a frame a replay gives: the last complete one, the first, or all of them."""
 

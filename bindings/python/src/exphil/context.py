@@ -24,6 +24,24 @@ def devices() -> List[DeviceInfo]:
     return found
 
 
+def context_config(
+    *,
+    device: Optional[str] = None,
+    cpu_isa: Optional[str] = None,
+    backend_path: Optional[Path] = None,
+    memory_limit_bytes: int = 0,
+    threads: int = 0,
+) -> Config:
+    """A native exphil_context_config without hooks."""
+    return Config("exphil_context_config").set(
+        device=device,
+        cpu_isa=cpu_isa,
+        backend_path=None if backend_path is None else path_bytes(backend_path),
+        memory_limit_bytes=memory_limit_bytes,
+        threads=threads,
+    )
+
+
 class Context(Handle):
     """Where models live and compute. May be shared by threads.
 
@@ -49,12 +67,13 @@ class Context(Handle):
         logger: Optional[logging.Logger] = None,
     ) -> None:
         self._core = Core(logger if logger is not None else logging.getLogger("exphil"))
-        config = Config("exphil_context_config").set(
+        config = context_config(
             device=device,
             cpu_isa=cpu_isa,
-            backend_path=None if backend_path is None else path_bytes(backend_path),
+            backend_path=backend_path,
             memory_limit_bytes=memory_limit_bytes,
             threads=threads,
+        ).set(
             log_level=code(LogLevel, log_level, "log_level"),
             log=lib.exphil_py_log,
             log_user=self._core.hooks,

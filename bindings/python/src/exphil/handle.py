@@ -123,6 +123,8 @@ _OUTPUT = {
     lib.exphil_games_create: "exphil_games_writer",
     lib.exphil_rollout_create: "exphil_rollout",
     lib.exphil_learner_create: "exphil_learner",
+    lib.exphil_live_create: "exphil_live",
+    lib.exphil_live_model: "exphil_model",
 }
 
 

@@ -19,7 +19,8 @@ class Learner(Handle):
     """Proximal policy optimisation (PPO) on the chunks of a rollout, near a teacher if there is one.
 
     trainer: of a model with a value head, without a dataset, used by nobody else meanwhile; for the same bits as in play it is
-    made as_played. teacher: a model that stays as it is, to which to_teacher and from_teacher draw. The settings are those of
+    made as_played. teacher: a model that stays as it is, to which to_teacher and from_teacher draw; with one, a learner has one
+    rollout. imitation: weight of what Session.override put in the policy's place. The settings are those of
     exphil_learner_config (exphil/learn.h has the loss), lambda_ is lambda; 0 stands for the library's defaults. normalise is 1
     or -1: always or never, 0: not with a teacher. One thread at a time.
     """
@@ -38,6 +39,7 @@ class Learner(Handle):
         to_teacher: float = 0.0,
         from_teacher: float = 0.0,
         entropy: float = 0.0,
+        imitation: float = 0.0,
         half_life_frames: float = 0.0,
         lambda_: float = 0.0,
         most_kl: float = 0.0,
@@ -49,9 +51,6 @@ class Learner(Handle):
         seed: int = 0,
         normalise: int = 0,
     ) -> None:
-        expect(trainer, Trainer, "trainer")
-        if teacher is not None:
-            expect(teacher, Model, "teacher")
         config = Config("exphil_learner_config").set(
             surrogate=surrogate,
             clip=clip,
@@ -60,6 +59,7 @@ class Learner(Handle):
             to_teacher=to_teacher,
             from_teacher=from_teacher,
             entropy=entropy,
+            imitation=imitation,
             half_life_frames=half_life_frames,
             most_kl=most_kl,
             reward_scale=reward_scale,
@@ -71,6 +71,12 @@ class Learner(Handle):
             normalise=normalise,
             **{"lambda": lambda_},
         )
+        self._open(trainer, teacher, config)
+
+    def _open(self, trainer: Trainer, teacher: Optional[Model], config: Config) -> None:
+        expect(trainer, Trainer, "trainer")
+        if teacher is not None:
+            expect(teacher, Model, "teacher")
         self._core = trainer._core
         taught = ffi.NULL if teacher is None else teacher._handle
         self._handle = self._core.create(lib.exphil_learner_create, trainer._handle, taught, config)
@@ -78,8 +84,10 @@ class Learner(Handle):
     def update(self, rollout: Rollout) -> LearnerMetrics:
         """Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.
 
-        StateError: it is not full. NumericError: an update was refused; the weights are as before the chunk, which is done
-        with. After CancelledError and KeyboardInterrupt nothing has changed, and the call may be made again.
+        StateError: it is not full, its world has failed, or the teacher follows another rollout. MismatchError: the rollout
+        does not play the trainer's weights, or is of another shape. NumericError: an update was refused; the weights are as
+        before the chunk, which is done with. After CancelledError and KeyboardInterrupt nothing has changed, and the call may
+        be made again.
         """
         expect(rollout, Rollout, "rollout")
         metrics = empty(LearnerMetrics)

@@ -10,18 +10,7 @@ from .handle import Config
 from .model import Model
 from .records import Plan
 from .structs import empty, read
-from .trainer import Trainer
-
-
-class _Planned(Trainer):
-    """A trainer's settings, read and checked as Trainer reads them, of which nothing is made."""
-
-    __slots__ = ("optimizer_config", "sampling", "config")
-
-    def _open(
-        self, model: Model, dataset: Optional[Dataset], optimizer: Config, sampling: Config, config: Config
-    ) -> None:
-        self.optimizer_config, self.sampling, self.config = optimizer, sampling, config
+from .trainer import TrainerSettings
 
 
 def plan(
@@ -44,7 +33,7 @@ def plan(
     bytes beside what is taken now (0: what is free). by_hand is for step_batch alone; no_checkpoint: save is not called.
     Without a dataset the rows are taken to be in memory. The header plan.h says more.
     """
-    planned = _Planned(model, dataset, **settings)
+    planned = TrainerSettings(model, dataset, **settings)
     config = Config("exphil_plan_config").set(
         model=model._handle,
         dataset=dataset_pointer(dataset, "dataset"),

@@ -256,6 +256,9 @@ class Report:
     alone_nll: float
     alone_accuracy: float
     alone_change_accuracy: float
+    value_frames: int
+    value_loss: float
+    unexplained: float
 
 
 @dataclass(frozen=True)
@@ -478,6 +481,7 @@ class LearnerMetrics:
     chunks: int
     updates: int
     rows: int
+    imitated: int
     episodes: int
     episode_return: float
     episode_frames: float
@@ -488,6 +492,7 @@ class LearnerMetrics:
     entropy: float
     ratio: float
     clipped: float
+    nll: float
     value_loss: float
     unexplained: float
     loss: float
@@ -542,6 +547,31 @@ class MatchResult:
 
 
 @dataclass(frozen=True)
+class LiveInfo:
+    """What was played and learnt behind a game so far.
+
+    failed is the status that ended learning, unsaved what the thread's last save came to, 0 where all is well; message
+    is the text of failed, else of unsaved.
+    """
+
+    frames: int
+    person: int
+    dropped: int
+    taken_back: int
+    pieces: int
+    learnt: int
+    updates: int
+    adopted: int
+    loss: float
+    reward: float
+    skipped: int
+    saved: int
+    failed: int
+    unsaved: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Record:
     """Episodes that ended against an opponent, of whoever learns: won and lost by the sum of an episode's rewards."""
 
@@ -580,5 +610,6 @@ STRUCTS: Dict[str, type] = {
     "exphil_block_info": BlockInfo,
     "exphil_outcome_metrics": OutcomeMetrics,
     "exphil_match_result": MatchResult,
+    "exphil_live_info": LiveInfo,
     "exphil_record": Record,
 }

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NoReturn, Optional, Sequence
+from typing import Any, List, NoReturn, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import Ints, number, pointer, room, take
+from .arrays import Array, Ints, number, pointer, room, take
 from .codes import Code, code
 from .constants import BlockWeights, Deliver
 from .errors import call, make_error
@@ -22,6 +22,22 @@ from .world import World
 _NULL = ffi.NULL
 _step = lib.exphil_rollout_step
 _reward = lib.exphil_rollout_reward
+
+
+def each_of(value: Any, dtype: Any, count: Tuple[int, ...], name: str) -> Array:
+    """One number for each stream; that of one stream may come as a number."""
+    return take([value] if count == (1,) and np.ndim(value) == 0 else value, dtype, count, name)
+
+
+def shown(played: Session, count: Tuple[int, ...], floats: Any, ids: Any) -> List[Any]:
+    """Rows that show what came of a step, [B,F] and [B,K], of one stream also [F] and [K], as the library takes them."""
+    rows = [_NULL, _NULL]
+    for i, (value, kind, dtype) in enumerate(((floats, "float", np.float32), (ids, "int32_t", np.int32))):
+        if value is not None:
+            size = played._sizes[i]
+            shape = (size,) if count == (1,) and np.ndim(value) == 1 else (*count, size)
+            rows[i] = pointer(kind, take(value, dtype, shape, "ids" if i else "floats"))
+    return rows
 
 
 def _belongs(rollout: Any, session: Any) -> None:
@@ -117,14 +133,9 @@ class Rollout(Handle):
         without a delay, where a stream is cut off or the chunk becomes full. After an end the next row is another episode's.
         """
         handle, count = self._handle, self._rewards.shape
-        self._rewards[...] = take([reward] if count == (1,) and np.ndim(reward) == 0 else reward, np.float32, count, "reward")
-        self._ends[...] = take([end] if count == (1,) and np.ndim(end) == 0 else end, np.uint8, count, "end")
-        sizes, rows = self._played._sizes, [_NULL, _NULL]
-        for i, (value, kind, dtype) in enumerate(((floats, "float", np.float32), (ids, "int32_t", np.int32))):
-            if value is not None:
-                shape = (sizes[i],) if count == (1,) and np.ndim(value) == 1 else (*count, sizes[i])
-                rows[i] = pointer(kind, take(value, dtype, shape, "ids" if i else "floats"))
-        status = _reward(handle, self._p_reward, self._p_end, *rows)
+        self._rewards[...] = each_of(reward, np.float32, count, "reward")
+        self._ends[...] = each_of(end, np.uint8, count, "end")
+        status = _reward(handle, self._p_reward, self._p_end, *shown(self._played, count, floats, ids))
         if status < 0:
             self._fail(status)
         return bool(status == lib.EXPHIL_END)

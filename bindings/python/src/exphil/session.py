@@ -122,6 +122,9 @@ class Session(Handle):
             deterministic=deterministic,
             adoptable=adoptable,
         )
+        self._make(model, config)
+
+    def _make(self, model: Model, config: Config) -> None:
         self._core = model._core
         self._open(self._core.create(lib.exphil_session_create, model._handle, config))
 
@@ -218,7 +221,9 @@ class Session(Handle):
         told = lib.exphil_session_error(self._handle, error)
         if told == status and error.status == status:
             # The library names its own function.
-            message = text(error.message).replace("exphil_session_step_row", "step_row")
+            message = text(error.message)
+            for name in ("exphil_session_step_row", "exphil_live_step_row"):
+                message = message.replace(name, "step_row")
             raise make_error(status, message, error.native_code)
         raise make_error(
             status,

@@ -334,9 +334,9 @@ class Trainer(Handle):
         and after the last. All scores are given back, and each to the callback as it comes; where that returns True,
         training ends.
 
-        best names a file for the weights of the best score: the lowest nll, loss or alone_nll of the report (by), or the
-        highest exact_accuracy, exact_change_accuracy, alone_accuracy or alone_change_accuracy. Of equal ones the first is
-        kept. With patience training ends after so many scores without a gain of more than the share least_gain.
+        best names a file for the weights of the best score: the lowest nll, loss, alone_nll or unexplained of the report (by),
+        or the highest exact_accuracy, exact_change_accuracy, alone_accuracy or alone_change_accuracy. Of equal ones the first
+        is kept. With patience training ends after so many scores without a gain of more than the share least_gain.
 
         Scoring changes no weight. It takes as long as evaluate does, whose settings these are: hold out little, or score
         seldom. Updates are counted from this call on.
@@ -430,3 +430,14 @@ class Trainer(Handle):
     def sizes(self) -> Tuple[int, int, int, int]:
         """F, K, A and past actions of a batch for step_batch."""
         return self._sizes[:4]
+
+
+class TrainerSettings(Trainer):
+    """A trainer's settings, read and checked as Trainer reads them, of which nothing is made."""
+
+    __slots__ = ("optimizer_config", "sampling", "config")
+
+    def _open(
+        self, model: Model, dataset: Optional[Dataset], optimizer: Config, sampling: Config, config: Config
+    ) -> None:
+        self.optimizer_config, self.sampling, self.config = optimizer, sampling, config

@@ -7,7 +7,7 @@ from typing import Optional
 from .arrays import number
 from .records import Report
 
-_LESS = ("nll", "loss", "alone_nll")
+_LESS = ("nll", "loss", "alone_nll", "unexplained")
 _MORE = ("exact_accuracy", "exact_change_accuracy", "alone_accuracy", "alone_change_accuracy")
 
 

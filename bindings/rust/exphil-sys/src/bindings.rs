@@ -152,10 +152,16 @@ pub struct exphil_io {
         ) -> i32,
     >,
     pub sync: ::std::option::Option<
-        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, file: *mut ::std::os::raw::c_void) -> i32,
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            file: *mut ::std::os::raw::c_void,
+        ) -> i32,
     >,
     pub close: ::std::option::Option<
-        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, file: *mut ::std::os::raw::c_void) -> i32,
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            file: *mut ::std::os::raw::c_void,
+        ) -> i32,
     >,
     pub rename: ::std::option::Option<
         unsafe extern "C" fn(
@@ -165,10 +171,16 @@ pub struct exphil_io {
         ) -> i32,
     >,
     pub remove: ::std::option::Option<
-        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, path: *const ::std::os::raw::c_char) -> i32,
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            path: *const ::std::os::raw::c_char,
+        ) -> i32,
     >,
     pub sync_folder: ::std::option::Option<
-        unsafe extern "C" fn(user: *mut ::std::os::raw::c_void, path_of_file: *const ::std::os::raw::c_char) -> i32,
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            path_of_file: *const ::std::os::raw::c_char,
+        ) -> i32,
     >,
     pub map: ::std::option::Option<
         unsafe extern "C" fn(
@@ -190,7 +202,10 @@ pub struct exphil_io {
             user: *mut ::std::os::raw::c_void,
             folder: *const ::std::os::raw::c_char,
             name: ::std::option::Option<
-                unsafe extern "C" fn(to: *mut ::std::os::raw::c_void, name: *const ::std::os::raw::c_char) -> i32,
+                unsafe extern "C" fn(
+                    to: *mut ::std::os::raw::c_void,
+                    name: *const ::std::os::raw::c_char,
+                ) -> i32,
             >,
             to: *mut ::std::os::raw::c_void,
         ) -> i32,
@@ -228,7 +243,9 @@ pub struct exphil_executor {
     pub parallel_for: ::std::option::Option<
         unsafe extern "C" fn(
             user: *mut ::std::os::raw::c_void,
-            fn_: ::std::option::Option<unsafe extern "C" fn(arg: *mut ::std::os::raw::c_void, i: i64, worker: i32)>,
+            fn_: ::std::option::Option<
+                unsafe extern "C" fn(arg: *mut ::std::os::raw::c_void, i: i64, worker: i32),
+            >,
             arg: *mut ::std::os::raw::c_void,
             count: i64,
         ),
@@ -243,7 +260,8 @@ impl Default for exphil_executor {
         }
     }
 }
-pub type exphil_cancel_fn = ::std::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> i32>;
+pub type exphil_cancel_fn =
+    ::std::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void) -> i32>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_context {
@@ -310,7 +328,11 @@ extern "C" {
     pub fn exphil_device_count() -> i64;
 }
 extern "C" {
-    pub fn exphil_device_get(index: i64, info: *mut exphil_device_info, error: *mut exphil_error) -> exphil_status;
+    pub fn exphil_device_get(
+        index: i64,
+        info: *mut exphil_device_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_context_device(
@@ -919,7 +941,10 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_dataset_verify(dataset: *const exphil_dataset, error: *mut exphil_error) -> exphil_status;
+    pub fn exphil_dataset_verify(
+        dataset: *const exphil_dataset,
+        error: *mut exphil_error,
+    ) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_dataset_destroy(dataset: *mut exphil_dataset);
@@ -1457,6 +1482,9 @@ pub struct exphil_report {
     pub alone_nll: f64,
     pub alone_accuracy: f64,
     pub alone_change_accuracy: f64,
+    pub value_frames: i64,
+    pub value_loss: f64,
+    pub unexplained: f64,
 }
 extern "C" {
     pub fn exphil_evaluate(
@@ -1578,7 +1606,11 @@ extern "C" {
     pub fn exphil_session_reset(session: *mut exphil_session, stream: i64) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_session_override(session: *mut exphil_session, stream: i64, action: *const i32) -> exphil_status;
+    pub fn exphil_session_override(
+        session: *mut exphil_session,
+        stream: i64,
+        action: *const i32,
+    ) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_session_state_size(session: *const exphil_session) -> usize;
@@ -1636,7 +1668,10 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_session_error(session: *const exphil_session, error: *mut exphil_error) -> exphil_status;
+    pub fn exphil_session_error(
+        session: *const exphil_session,
+        error: *mut exphil_error,
+    ) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_dataset_condition(
@@ -1852,15 +1887,497 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
+extern "C" {
+    pub fn exphil_session_value(
+        session: *const exphil_session,
+        stream: i64,
+        value: *mut f32,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_model_with_value(
+        model: *const exphil_model,
+        value: i32,
+        seed: u64,
+        with: *mut *mut exphil_model,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_melee_reward_config {
+    pub struct_size: usize,
+    pub stock: f64,
+    pub damage: f64,
+    pub follower: f64,
+    pub ledge: f64,
+    pub stalling: f64,
+    pub stalling_distance: f64,
+    pub approach: f64,
+}
+extern "C" {
+    pub fn exphil_melee_reward(
+        config: *const exphil_melee_reward_config,
+        before: *const exphil_melee_frame,
+        now: *const exphil_melee_frame,
+        reward: *mut f32,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_dataset_rewards_set(
+        dataset: *mut exphil_dataset,
+        game: u64,
+        port: i32,
+        first_frame: i32,
+        rewards: *const f32,
+        count: i64,
+        over: i32,
+        half_life_frames: f64,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_outcome_config {
+    pub struct_size: usize,
+    pub imitation: f64,
+    pub value: f64,
+    pub beta: f64,
+    pub cap: f64,
+    pub warm_up: i64,
+    pub seed: u64,
+    pub shuffle: i32,
+    pub reserved: i32,
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_outcome_metrics {
+    pub struct_size: usize,
+    pub update: i64,
+    pub frames: i64,
+    pub known: i64,
+    pub loss: f64,
+    pub nll: f64,
+    pub value_loss: f64,
+    pub gradient_norm: f64,
+    pub unexplained: f64,
+    pub effective: f64,
+    pub clipped: f64,
+}
+extern "C" {
+    pub fn exphil_trainer_step_outcome(
+        trainer: *mut exphil_trainer,
+        config: *const exphil_outcome_config,
+        metrics: *mut exphil_outcome_metrics,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_model_prepare(
+        model: *const exphil_model,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_session_adopt(
+        session: *mut exphil_session,
+        model: *const exphil_model,
+        before: *mut *mut exphil_model,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_forward {
+    pub struct_size: usize,
+    pub rows: i64,
+    pub logit_count: i64,
+    pub logits: *const ::std::os::raw::c_void,
+    pub values: *const ::std::os::raw::c_void,
+}
+impl Default for exphil_forward {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_trainer_forward(
+        trainer: *mut exphil_trainer,
+        batch: *const exphil_batch,
+        states: *const ::std::os::raw::c_void,
+        size_bytes: usize,
+        forward: *mut exphil_forward,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_trainer_backward(
+        trainer: *mut exphil_trainer,
+        dlogits: *const ::std::os::raw::c_void,
+        dvalues: *const ::std::os::raw::c_void,
+        loss: f64,
+        metrics: *mut exphil_metrics,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_trainer_abandon(
+        trainer: *mut exphil_trainer,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+pub const EXPHIL_GOES_ON: _bindgen_ty_18 = 0;
+pub const EXPHIL_OVER: _bindgen_ty_18 = 1;
+pub const EXPHIL_CUT_OFF: _bindgen_ty_18 = 2;
+pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_world {
+    pub struct_size: usize,
+    pub user: *mut ::std::os::raw::c_void,
+    pub spec: *const exphil_spec,
+    pub lanes: i64,
+    pub seats: i64,
+    pub state_bytes: usize,
+    pub reset: ::std::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            lane: i64,
+            seed: u64,
+            floats: *mut f32,
+            ids: *mut i32,
+        ) -> i32,
+    >,
+    pub step: ::std::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            first: i64,
+            count: i64,
+            actions: *const i32,
+            floats: *mut f32,
+            ids: *mut i32,
+            reward: *mut f32,
+            end: *mut u8,
+        ) -> i32,
+    >,
+    pub save: ::std::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            lane: i64,
+            state: *mut ::std::os::raw::c_void,
+        ) -> i32,
+    >,
+    pub load: ::std::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::std::os::raw::c_void,
+            lane: i64,
+            state: *const ::std::os::raw::c_void,
+        ) -> i32,
+    >,
+    pub destroy: ::std::option::Option<unsafe extern "C" fn(user: *mut ::std::os::raw::c_void)>,
+}
+impl Default for exphil_world {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_world_create(
+        context: *mut exphil_context,
+        name: *const ::std::os::raw::c_char,
+        lanes: i64,
+        world: *mut exphil_world,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+pub type exphil_world_open_fn = ::std::option::Option<
+    unsafe extern "C" fn(
+        arguments: *const ::std::os::raw::c_char,
+        lanes: i64,
+        seats: i64,
+        world: *mut exphil_world,
+        error: *mut exphil_error,
+    ) -> exphil_status,
+>;
+extern "C" {
+    pub fn exphil_world_destroy(world: *mut exphil_world);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_rollout {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_rollout_config {
+    pub struct_size: usize,
+    pub time: i64,
+    pub seed: u64,
+}
+extern "C" {
+    pub fn exphil_rollout_create(
+        model: *const exphil_model,
+        session: *const exphil_session_config,
+        config: *const exphil_rollout_config,
+        rollout: *mut *mut exphil_rollout,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_rollout_destroy(rollout: *mut exphil_rollout);
+}
+extern "C" {
+    pub fn exphil_rollout_session(rollout: *mut exphil_rollout) -> *mut exphil_session;
+}
+extern "C" {
+    pub fn exphil_rollout_step(
+        rollout: *mut exphil_rollout,
+        floats: *const f32,
+        ids: *const i32,
+        actions: *mut i32,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_rollout_reward(
+        rollout: *mut exphil_rollout,
+        reward: *const f32,
+        end: *const u8,
+        floats: *const f32,
+        ids: *const i32,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_rollout_run(
+        rollout: *mut exphil_rollout,
+        world: *const exphil_world,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_learner {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_learner_config {
+    pub struct_size: usize,
+    pub surrogate: f64,
+    pub clip: f64,
+    pub value: f64,
+    pub to_old: f64,
+    pub to_teacher: f64,
+    pub from_teacher: f64,
+    pub entropy: f64,
+    pub imitation: f64,
+    pub half_life_frames: f64,
+    pub lambda: f64,
+    pub most_kl: f64,
+    pub reward_scale: f64,
+    pub epochs: i64,
+    pub batches: i64,
+    pub burn_in: i64,
+    pub value_only: i64,
+    pub seed: u64,
+    pub normalise: i32,
+    pub reserved: i32,
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_learner_metrics {
+    pub struct_size: usize,
+    pub chunks: i64,
+    pub updates: i64,
+    pub rows: i64,
+    pub imitated: i64,
+    pub episodes: i64,
+    pub episode_return: f64,
+    pub episode_frames: f64,
+    pub reward: f64,
+    pub kl_old: f64,
+    pub kl_to_teacher: f64,
+    pub kl_from_teacher: f64,
+    pub entropy: f64,
+    pub ratio: f64,
+    pub clipped: f64,
+    pub nll: f64,
+    pub value_loss: f64,
+    pub unexplained: f64,
+    pub loss: f64,
+    pub gradient_norm: f64,
+    pub recomputed: f64,
+    pub taken_back: i32,
+    pub reserved: i32,
+}
+extern "C" {
+    pub fn exphil_learner_create(
+        trainer: *mut exphil_trainer,
+        teacher: *const exphil_model,
+        config: *const exphil_learner_config,
+        learner: *mut *mut exphil_learner,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_learner_destroy(learner: *mut exphil_learner);
+}
+extern "C" {
+    pub fn exphil_learner_update(
+        learner: *mut exphil_learner,
+        rollout: *mut exphil_rollout,
+        metrics: *mut exphil_learner_metrics,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_learner_save(
+        learner: *const exphil_learner,
+        rollout: *const exphil_rollout,
+        world: *const exphil_world,
+        path: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_learner_resume(
+        learner: *mut exphil_learner,
+        rollout: *mut exphil_rollout,
+        world: *const exphil_world,
+        path: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_match_config {
+    pub struct_size: usize,
+    pub games: i64,
+    pub most_frames: i64,
+    pub points: f64,
+    pub seed: u64,
+    pub deterministic: i32,
+    pub reserved: i32,
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_match_result {
+    pub struct_size: usize,
+    pub games: i64,
+    pub won: i64,
+    pub lost: i64,
+    pub drawn: i64,
+    pub score: f64,
+    pub low: f64,
+    pub high: f64,
+    pub points: f64,
+    pub points_against: f64,
+    pub frames: f64,
+}
+extern "C" {
+    pub fn exphil_match(
+        a: *const exphil_model,
+        b: *const exphil_model,
+        world: *const exphil_world,
+        config: *const exphil_match_config,
+        result: *mut exphil_match_result,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_record {
+    pub struct_size: usize,
+    pub episodes: i64,
+    pub won: i64,
+    pub lost: i64,
+}
+extern "C" {
+    pub fn exphil_world_against(
+        context: *mut exphil_context,
+        world: *const exphil_world,
+        opponents: *const *const exphil_model,
+        count: i64,
+        seed: u64,
+        against: *mut exphil_world,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_world_opponent(
+        against: *const exphil_world,
+        index: i64,
+        model: *const exphil_model,
+        record: *mut exphil_record,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_rollout_block_size(rollout: *const exphil_rollout) -> usize;
+}
+extern "C" {
+    pub fn exphil_rollout_block_save(
+        rollout: *const exphil_rollout,
+        block: *mut ::std::os::raw::c_void,
+        size_bytes: usize,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+pub const EXPHIL_BLOCK_CURRENT: _bindgen_ty_19 = 0;
+pub const EXPHIL_BLOCK_ANY: _bindgen_ty_19 = 1;
+pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
+extern "C" {
+    pub fn exphil_rollout_block_take(
+        rollout: *mut exphil_rollout,
+        first_stream: i64,
+        weights: i32,
+        block: *const ::std::os::raw::c_void,
+        size_bytes: usize,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_rollout_adopt(
+        rollout: *mut exphil_rollout,
+        model: *const exphil_model,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_block_info {
+    pub struct_size: usize,
+    pub streams: i64,
+    pub time: i64,
+    pub spec_hash: u64,
+    pub weights_hash: u64,
+    pub delay_frames: i32,
+    pub reserved: i32,
+}
+extern "C" {
+    pub fn exphil_block_query(
+        block: *const ::std::os::raw::c_void,
+        size_bytes: usize,
+        info: *mut exphil_block_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_18 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_18 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_18 = 2;
-pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_20 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_20 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_20 = 2;
+pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -1891,57 +2408,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_19 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_19 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_19 = 2;
-pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_20 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_20 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_20 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_20 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_20 = 4;
-pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_21 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_21 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_21 = 2;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_21 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_21 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_21 = 2;
 pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_22 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_22 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_22 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_22 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_22 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_22 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_22 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_22 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_22 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_22 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_22 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_22 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_22 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_22 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_22 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_22 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_22 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_22 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_22 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_22 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_22 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_22 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_22 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_22 = 8388608;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_22 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_22 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_22 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_22 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_22 = 4;
 pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_23 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_23 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_23 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_23 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_23 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_23 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_23 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_23 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_23 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_23 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_23 = 1024;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_23 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_23 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_23 = 2;
 pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_24 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_24 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_24 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_24 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_24 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_24 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_24 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_24 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_24 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_24 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_24 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_24 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_24 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_24 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_24 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_24 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_24 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_24 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_24 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_24 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_24 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_24 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_24 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_24 = 8388608;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_25 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_25 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_25 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_25 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_25 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_25 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_25 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_25 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_25 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_25 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_25 = 1024;
+pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -2022,17 +2539,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_24 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_24 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_24 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_24 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_24 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_24 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_24 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_24 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_24 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_24 = 9;
-pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_26 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_26 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_26 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_26 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_26 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_26 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_26 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_26 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_26 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_26 = 9;
+pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -2217,7 +2734,10 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_slp_stream_reset(stream: *mut exphil_slp_stream, error: *mut exphil_error) -> exphil_status;
+    pub fn exphil_slp_stream_reset(
+        stream: *mut exphil_slp_stream,
+        error: *mut exphil_error,
+    ) -> exphil_status;
 }
 extern "C" {
     pub fn exphil_slp_stream_query(
@@ -2236,11 +2756,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_25 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_25 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_25 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_25 = 3;
-pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_27 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_27 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_27 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_27 = 3;
+pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -2441,16 +2961,19 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_games_verify(games: *const exphil_games, error: *mut exphil_error) -> exphil_status;
+    pub fn exphil_games_verify(
+        games: *const exphil_games,
+        error: *mut exphil_error,
+    ) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_26 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_26 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_26 = 2;
-pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_27 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_27 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_27 = 2;
-pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_28 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_28 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_28 = 2;
+pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_29 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_29 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_29 = 2;
+pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -2489,33 +3012,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_28 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_28 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_28 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_28 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_28 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_28 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_28 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_28 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_28 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_28 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_28 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_28 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_28 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_28 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_28 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_28 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_28 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_28 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_28 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_28 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_28 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_28 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_28 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_28 = 23;
-pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_29 = 24;
-pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_30 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_30 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_30 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_30 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_30 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_30 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_30 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_30 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_30 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_30 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_30 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_30 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_30 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_30 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_30 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_30 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_30 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_30 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_30 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_30 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_30 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_30 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_30 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_30 = 23;
+pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_31 = 24;
+pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }

@@ -1,5 +1,5 @@
-//! Declarations of libexphil's C headers (`exphil.h`, `conditions.h`, `slp.h`, `games.h`, `plan.h`, `notes.h`, `examine.h`) as
-//! bindgen writes them. The headers are the manual: names, rules of ownership, threads and lifetimes are theirs. The crate
+//! Declarations of libexphil's C headers (`exphil.h`, `conditions.h`, `slp.h`, `games.h`, `plan.h`, `notes.h`, `examine.h`,
+//! `learn.h`, `match.h`, `blocks.h`) as bindgen writes them. The headers are the manual: names, rules of ownership, threads and lifetimes are theirs. The crate
 //! `exphil` is the safe interface.
 //!
 //! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`.
@@ -50,7 +50,9 @@ versioned! {
     exphil_optimizer_info exphil_communicator exphil_trainer_config exphil_metrics exphil_report exphil_session_config
     exphil_session_info exphil_slp_config exphil_slp_info exphil_slp_result exphil_evaluation exphil_games_config
     exphil_games_info exphil_game_info exphil_games_added exphil_selection exphil_selection_report exphil_plan_config
-    exphil_plan exphil_examination exphil_examined
+    exphil_plan exphil_examination exphil_examined exphil_melee_reward_config exphil_outcome_config
+    exphil_outcome_metrics exphil_forward exphil_world exphil_rollout_config exphil_learner_config
+    exphil_learner_metrics exphil_match_config exphil_match_result exphil_record exphil_block_info
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ impl Sampling {
 }
 
 /// One batch, row `b * T + t`. What a prefetcher gives out lives until its next call.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Batch<'a> {
     /// B.
     pub batch: usize,
@@ -144,6 +144,8 @@ pub struct Batch<'a> {
     pub reset: &'a [u8],
     /// `[B*T, C]`: values of the conditions, and with several delays one column more: 1 + the index of the row's.
     pub conditions: &'a [i32],
+    /// `[B*T]` discounted rewards to come ([`Dataset::rewards_set`]), NaN where they are not known; empty: none were given.
+    pub returns: &'a [f32],
 }
 
 impl<'a> Batch<'a> {
@@ -166,6 +168,7 @@ impl<'a> Batch<'a> {
                 mask: slice(raw.mask, rows),
                 reset: slice(raw.reset, rows),
                 conditions: slice(raw.conditions, rows * told),
+                returns: slice(raw.returns, rows),
             }
         })
     }

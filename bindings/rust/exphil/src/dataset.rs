@@ -229,6 +229,27 @@ impl Dataset {
         Ok(())
     }
 
+    /// What came of each frame for one player of a game: rewards of the game's frames `first_frame`, `first_frame + 1`, ...,
+    /// each of which answers the action that acts in its frame. `over`: nothing came after the last of them; otherwise the
+    /// game was cut off, and frames whose return would lack more than a 64th of its weight are not known. A reward counts
+    /// half after `half_life_frames`. Batches of prefetchers that are made afterwards have [`Batch::returns`](crate::Batch::returns).
+    pub fn rewards_set(
+        &mut self,
+        game: u64,
+        port: i32,
+        first_frame: i32,
+        rewards: &[f32],
+        over: bool,
+        half_life_frames: f64,
+    ) -> Result<()> {
+        let (data, length, over) = (rewards.as_ptr(), count(rewards.len()), i32::from(over));
+        let raw = self.as_raw();
+        call(|error| unsafe {
+            sys::exphil_dataset_rewards_set(raw, game, port, first_frame, data, length, over, half_life_frames, error)
+        })?;
+        Ok(())
+    }
+
     /// What it holds.
     pub fn info(&self) -> Result<DatasetInfo> {
         let mut raw = sys::init();

@@ -102,7 +102,7 @@ fn take() -> Option<Panic> {
 }
 
 /// What a panic carries may panic again when it is dropped, and so may that: the second one leaks.
-fn drop_quietly(panic: Panic) {
+pub(crate) fn drop_quietly(panic: Panic) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         mem::forget(again);
     }

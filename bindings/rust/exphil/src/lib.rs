@@ -17,6 +17,10 @@
 //! [`Prefetcher`], an [`Optimizer`] and a [`Trainer`], and step. [`Trainer::model`] gives the weights as a new model, to be
 //! saved or played at once.
 //!
+//! Learning from play: a [`World`] (the library's own, or a [`Game`] of the host's in lanes), a model with [`Value::Shared`], a
+//! [`Trainer`] without a prefetcher, a [`Rollout`] and a [`Learner`]; then [`Learner::train`]. [`match_policies`] says which of
+//! two policies is better, [`World::against`] lets others play the second seat.
+//!
 //! # Rules
 //!
 //! * Errors are [`Error`]: a [`Status`], the operating system's or driver's code, and a sentence that names the argument.
@@ -25,7 +29,7 @@
 //! * [`Context`], [`Model`], [`Replay`], [`Games`] and [`Optimizer`] may be shared by threads; the first four clone cheaply,
 //!   as one more reference to the same object. All else may move to another thread, but is used by one at a time.
 //! * A step of a session allocates nothing here either, unless it fails.
-//! * A hook that panics does not unwind through the library: the panic goes on where the call returns.
+//! * A hook or a game that panics does not unwind through the library: the panic goes on where the call returns.
 //! * The custom allocator, file access and thread pool of `exphil_context_config`, and DLPack, are reached through
 //!   [`exphil_sys`] and [`Context::from_raw`] alone.
 
@@ -42,16 +46,20 @@ mod failure;
 mod files;
 mod games;
 mod hooks;
+mod learner;
 pub mod melee;
+mod own_loss;
 mod policy;
 mod replay;
 mod report;
+mod rollout;
 mod selection;
 mod session;
 mod shapes;
 mod tensors;
 mod told;
 mod training;
+mod world;
 
 pub use batches::{Batch, Prefetcher, PrefetcherInfo, Sampling};
 pub use context::{devices, version, version_string, Context, ContextBuilder, DeviceInfo, MemoryInfo};
@@ -60,13 +68,18 @@ pub use failure::{Error, Result, Status};
 pub use files::{Added, Files, Refusal};
 pub use games::{GameInfo, Games, GamesAdded, GamesConfig, GamesInfo, GamesWriter};
 pub use hooks::LogLevel;
-pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo};
+pub use learner::{
+    match_policies, Chunks, Learner, LearnerConfig, LearnerMetrics, MatchConfig, MatchResult, Normalise,
+};
+pub use own_loss::{Half, OutcomeConfig, OutcomeMetrics};
+pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo, Value};
 pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, ReplayRows, Rollback, SlpItem, SlpPlayer, SlpStream};
 pub use report::{
     compare, evaluate, evaluate_alone, evaluate_as, Comparison, Evaluation, HeadComparison, HeadReport, Report,
 };
+pub use rollout::{BlockInfo, BlockWeights, Rollout, RolloutConfig};
 pub use selection::{GameResult, Presence, Selection, SelectionReport};
-pub use session::{Deliver, HeadPlay, Session, SessionConfig, SessionInfo};
+pub use session::{Deliver, HeadPlay, Replaced, Session, SessionConfig, SessionInfo};
 pub use shapes::{HeadKind, HeadSpec, IdSpec, Spec};
 pub use tensors::{Element, TensorInfo, Type};
 pub use told::Condition;
@@ -74,3 +87,4 @@ pub use training::{
     Communicator, Fit, HeadLoss, Metrics, Numbers, Optimizer, OptimizerConfig, OptimizerInfo, Precision, Schedule,
     Score, Trainer, TrainerConfig, Updates, Weights,
 };
+pub use world::{End, Failure, Game, Played, Record, World};

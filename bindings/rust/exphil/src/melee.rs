@@ -347,6 +347,43 @@ pub fn stage_name(external: i32) -> Option<String> {
     Some(name).filter(|name| !name.is_empty())
 }
 
+/// What a frame is worth; zero means the library's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RewardConfig {
+    /// 0 is 1; negative: none.
+    pub stock: f64,
+    /// Of a percent; 0 is 0.01; negative: none.
+    pub damage: f64,
+    /// Of Nana's; 0 is 0.5; negative: none.
+    pub follower: f64,
+    /// 0: none.
+    pub ledge: f64,
+    /// Of a second; 0: none.
+    pub stalling: f64,
+    /// 0 is 20.
+    pub stalling_distance: f64,
+    /// Of a unit; 0: none.
+    pub approach: f64,
+}
+
+/// What a frame is worth to a player, by what the player and the opponent went through in it; `exphil_melee_reward` in the
+/// header has the formula. `before` and `now` are two frames as one player sees them; 0 where they do not follow each other.
+/// Seen by the other player the reward is the same with its sign changed.
+pub fn reward(config: &RewardConfig, before: &Frame, now: &Frame) -> Result<f32> {
+    let mut raw = sys::init::<sys::exphil_melee_reward_config>();
+    raw.stock = config.stock;
+    raw.damage = config.damage;
+    raw.follower = config.follower;
+    raw.ledge = config.ledge;
+    raw.stalling = config.stalling;
+    raw.stalling_distance = config.stalling_distance;
+    raw.approach = config.approach;
+    let (before, now): (*const Frame, *const Frame) = (before, now);
+    let mut reward = 0.0;
+    call(|error| unsafe { sys::exphil_melee_reward(&raw, before.cast(), now.cast(), &mut reward, error) })?;
+    Ok(reward)
+}
+
 /// Frames to rows, controllers to actions and back.
 pub struct Encoder {
     names: Names,

@@ -33,6 +33,19 @@ numbers! {
     }
 }
 
+numbers! {
+    /// Whether a model estimates the return that is still to come.
+    Value {
+        /// It does not.
+        #[default]
+        None = EXPHIL_VALUE_NONE,
+        /// It does; its blocks do not learn from that.
+        Detached = EXPHIL_VALUE_DETACHED,
+        /// It does, and its blocks learn from that too.
+        Shared = EXPHIL_VALUE_SHARED,
+    }
+}
+
 /// How a model is made. Zero means the library's default, which the header names.
 #[derive(Clone, Debug, Default)]
 pub struct ModelConfig {
@@ -82,6 +95,8 @@ pub struct ModelConfig {
     pub conditions: Vec<Condition>,
     /// One policy for several delays, ascending; `delay_frames` is 0 or the longest of them.
     pub delays: Vec<i32>,
+    /// A value head, which learning from play needs.
+    pub value: Value,
 }
 
 impl ModelConfig {
@@ -106,6 +121,7 @@ impl ModelConfig {
         raw.neutral_start = i32::from(self.neutral_start);
         raw.delays = told::numbers(&self.delays);
         raw.delay_count = count(self.delays.len());
+        raw.value = self.value as i32;
     }
 }
 
@@ -123,6 +139,7 @@ pub(crate) struct Inner {
     pub(crate) slots: usize,
     pub(crate) conditions: usize,
     pub(crate) told: usize,
+    pub(crate) kind: Type,
 }
 
 // "exphil_context, exphil_model: shared freely".
@@ -169,14 +186,18 @@ impl Model {
         context: &Context,
         work: impl FnOnce(*mut *mut sys::exphil_model, *mut sys::exphil_error) -> i32,
     ) -> Result<Model> {
-        let handle = Handle::create(work)?;
+        Model::of(Handle::create(work)?, context)
+    }
+
+    pub(crate) fn of(handle: Handle<sys::exphil_model>, context: &Context) -> Result<Model> {
         let mut info = sys::init::<sys::exphil_model_info>();
         call(|error| unsafe { sys::exphil_model_query(handle.raw(), &mut info, error) })?;
         let row = Row { floats: size(info.float_count)?, ids: size(info.id_count)?, heads: size(info.head_count)? };
         let (logits, slots) = (size(info.logit_count)?, size(info.action_slots.into())?);
         let conditions = size(info.condition_count)?;
         let told = conditions + usize::from(info.delay_count > 0);
-        Ok(Model { inner: Arc::new(Inner { handle, context: context.clone(), row, logits, slots, conditions, told }) })
+        let (kind, context) = (Type::from_number(info.type_)?, context.clone());
+        Ok(Model { inner: Arc::new(Inner { handle, context, row, logits, slots, conditions, told, kind }) })
     }
 
     /// Writes the weights: the old file stays or the new one is there, never half.
@@ -221,6 +242,21 @@ impl Model {
         Model::made(self.context(), |model, error| unsafe {
             sys::exphil_model_quantize(self.as_raw(), kind as i32, model, error)
         })
+    }
+
+    /// A copy with a new value head, in the place of one that there may be: it decides as this model does, and its value is 0.
+    /// The weights below the value are drawn from `seed`.
+    pub fn with_value(&self, value: Value, seed: u64) -> Result<Model> {
+        Model::made(self.context(), |model, error| unsafe {
+            sys::exphil_model_with_value(self.as_raw(), value as i32, seed, model, error)
+        })
+    }
+
+    /// Makes what a session wants of a model beside its weights, so that [`Session::adopt`](crate::Session::adopt) finds it
+    /// there. Once for a model, from any thread.
+    pub fn prepare(&self) -> Result<()> {
+        call(|error| unsafe { sys::exphil_model_prepare(self.as_raw(), error) })?;
+        Ok(())
     }
 
     /// Keeps a comparison with this quantised model, for its file; needs a model that nothing else uses yet.
@@ -312,6 +348,8 @@ pub struct ModelInfo {
     pub calibrated: bool,
     /// As in [`ModelConfig`].
     pub neutral_start: bool,
+    /// Its value head.
+    pub value: Value,
     /// Name of the observation layout.
     pub layout: String,
     /// Name of the action codec.
@@ -346,6 +384,7 @@ impl ModelInfo {
             weights: Type::from_number(raw.weights)?,
             calibrated: raw.calibrated != 0,
             neutral_start: raw.neutral_start != 0,
+            value: Value::from_number(raw.value)?,
             layout: text(&raw.layout),
             codec: text(&raw.codec),
             blocks: text(&raw.blocks),

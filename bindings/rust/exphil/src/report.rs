@@ -99,6 +99,12 @@ pub struct Report {
     pub alone_accuracy: f64,
     /// All heads right, on change frames.
     pub alone_change_accuracy: f64,
+    /// Frames whose return is known; 0 without a value head, or without rewards of the dataset.
+    pub value_frames: i64,
+    /// Mean squared error of the value.
+    pub value_loss: f64,
+    /// The same, as a share of the variance of returns.
+    pub unexplained: f64,
 }
 
 impl Report {
@@ -121,6 +127,9 @@ impl Report {
             alone_nll: raw.alone_nll,
             alone_accuracy: raw.alone_accuracy,
             alone_change_accuracy: raw.alone_change_accuracy,
+            value_frames: raw.value_frames,
+            value_loss: raw.value_loss,
+            unexplained: raw.unexplained,
         }
     }
 }

@@ -5,9 +5,10 @@ use crate::failure::{call, count, expect_length, numbers, object, Handle};
 use crate::melee::{Frame, Pad};
 use crate::shapes::{pointer, size, Row};
 use crate::told;
-use crate::{Error, Mode, Model, Result, Spec};
+use crate::{Context, Error, Mode, Model, Result, Spec};
 use exphil_sys as sys;
 use std::fmt;
+use std::mem;
 use std::ptr;
 
 object!(exphil_session, exphil_session_destroy);
@@ -59,12 +60,46 @@ pub struct SessionConfig {
     pub deliver: Deliver,
     /// What all streams play as, one value for each condition of the model; empty: nothing is known.
     pub conditions: Vec<i32>,
+    /// [`Session::adopt`] gives it new weights between two steps.
+    pub adoptable: bool,
+}
+
+impl SessionConfig {
+    /// Lends the configuration to one call.
+    pub(crate) fn with<T>(
+        &self,
+        model: &Model,
+        work: impl FnOnce(*const sys::exphil_session_config) -> Result<T>,
+    ) -> Result<T> {
+        if !self.heads.is_empty() {
+            expect_length("heads", self.heads.len(), model.shape().row.heads)?;
+        }
+        let heads: Vec<_> = self.heads.iter().map(HeadPlay::lend).collect();
+        let spec = self.spec.as_ref().map(Spec::lend).transpose()?;
+        let mode = self.mode.map(|mode| mode as i32);
+        let mut raw = sys::init::<sys::exphil_session_config>();
+        raw.heads = if heads.is_empty() { ptr::null() } else { heads.as_ptr() };
+        raw.spec = pointer(&spec);
+        raw.delay_frames = self.delay_frames.as_ref().map_or(ptr::null(), |delay| delay as *const i32);
+        raw.mode = mode.as_ref().map_or(ptr::null(), |mode| mode as *const i32);
+        raw.seed = self.seed;
+        raw.streams = count(self.streams);
+        raw.deadline_ns = self.deadline_ns;
+        raw.deterministic = i32::from(self.deterministic);
+        raw.deliver = self.deliver as i32;
+        raw.conditions = told::numbers(&self.conditions);
+        raw.condition_count = count(self.conditions.len());
+        raw.adoptable = i32::from(self.adoptable);
+        work(&raw)
+    }
 }
 
 /// A model at play: streams of frames in, actions out. May move to another thread; only one uses it at a time.
 pub struct Session {
     handle: Handle<sys::exphil_session>,
     model: Model,
+    /// What played before `model` was adopted, and plays again after a restore.
+    kept: Option<Model>,
     row: Row,
     logits: usize,
     streams: usize,
@@ -82,37 +117,24 @@ impl fmt::Debug for Session {
 impl Session {
     /// Starts a session; a stream starts with a zero state and neutral actions.
     pub fn new(model: &Model, config: &SessionConfig) -> Result<Session> {
-        if !config.heads.is_empty() {
-            expect_length("heads", config.heads.len(), model.shape().row.heads)?;
-        }
-        let heads: Vec<_> = config.heads.iter().map(HeadPlay::lend).collect();
-        let spec = config.spec.as_ref().map(Spec::lend).transpose()?;
-        let mode = config.mode.map(|mode| mode as i32);
-        let mut raw = sys::init::<sys::exphil_session_config>();
-        raw.heads = if heads.is_empty() { ptr::null() } else { heads.as_ptr() };
-        raw.spec = pointer(&spec);
-        raw.delay_frames = config.delay_frames.as_ref().map_or(ptr::null(), |delay| delay as *const i32);
-        raw.mode = mode.as_ref().map_or(ptr::null(), |mode| mode as *const i32);
-        raw.seed = config.seed;
-        raw.streams = count(config.streams);
-        raw.deadline_ns = config.deadline_ns;
-        raw.deterministic = i32::from(config.deterministic);
-        raw.deliver = config.deliver as i32;
-        raw.conditions = told::numbers(&config.conditions);
-        raw.condition_count = count(config.conditions.len());
-        let handle =
-            Handle::create(|out, error| unsafe { sys::exphil_session_create(model.as_raw(), &raw, out, error) })?;
+        let handle = config.with(model, |raw| {
+            Handle::create(|out, error| unsafe { sys::exphil_session_create(model.as_raw(), raw, out, error) })
+        })?;
+        Ok(Session::of(handle, model, config.streams))
+    }
+
+    pub(crate) fn of(handle: Handle<sys::exphil_session>, model: &Model, streams: usize) -> Session {
         let (row, logits) = (model.shape().row, model.shape().logits);
-        Ok(Session { handle, model: model.clone(), row, logits, streams: config.streams.max(1) })
+        Session { handle, model: model.clone(), kept: None, row, logits, streams: streams.max(1) }
     }
 
     /// A second session with the same model, configuration and state.
     pub fn try_clone(&self) -> Result<Session> {
         let handle = Handle::create(|out, error| unsafe { sys::exphil_session_clone(self.handle.raw(), out, error) })?;
-        Ok(Session { handle, model: self.model.clone(), ..*self })
+        Ok(Session { handle, model: self.model.clone(), kept: self.kept.clone(), ..*self })
     }
 
-    /// The model that plays.
+    /// The model that it was made with, or adopted last.
     pub fn model(&self) -> &Model {
         &self.model
     }
@@ -160,6 +182,28 @@ impl Session {
         expect_length("logits", logits.len(), self.logits)?;
         let (out, length) = (logits.as_mut_ptr(), count(logits.len()));
         self.done(unsafe { sys::exphil_session_logits(self.handle.raw(), count(stream), out, length) })
+    }
+
+    /// Hot. What the value head said in the last step of a stream: the discounted rewards that it expects, in the units of
+    /// those that it was trained on. [`Status::State`](crate::Status::State): the model has none.
+    #[inline]
+    pub fn value(&self, stream: usize) -> Result<f32> {
+        let mut value = 0.0;
+        self.done(unsafe { sys::exphil_session_value(self.handle.raw(), count(stream), &mut value) })?;
+        Ok(value)
+    }
+
+    /// Hot. The next steps play the weights of this model ([`Model::prepare`]), with state, queue and random streams as they
+    /// are. A stream that is restored to a frame before plays the weights of that frame, and meets these where it met them
+    /// first. Gives what the session has no more use for. [`Status::State`](crate::Status::State): the session is not
+    /// adoptable, or the model was not prepared; [`Status::Mismatch`](crate::Status::Mismatch): its configuration is another.
+    pub fn adopt(&mut self, model: &Model) -> Result<Option<Replaced>> {
+        let mut before = ptr::null_mut();
+        self.done(unsafe { sys::exphil_session_adopt(self.handle.raw(), model.as_raw(), &mut before) })?;
+        let kept = self.kept.replace(mem::replace(&mut self.model, model.clone()));
+        // A reference of the caller's own, which this becomes.
+        let handle = unsafe { Handle::from_raw(before) };
+        Ok(handle.map(|handle| Replaced { handle, _kept: kept, context: self.model.context().clone() }))
     }
 
     /// Hot. A stream starts an episode: zero state, neutral queue. The random stream goes on.
@@ -227,11 +271,20 @@ impl Session {
     }
 
     #[inline]
-    fn done(&self, status: i32) -> Result<()> {
+    pub(crate) fn done(&self, status: i32) -> Result<()> {
         if status >= 0 {
             return Ok(());
         }
         Err(self.failed(status))
+    }
+
+    pub(crate) fn playing(&mut self, model: &Model) {
+        self.model = model.clone();
+    }
+
+    /// Lets the library's session go without its end, for that of a rollout.
+    pub(crate) fn forget(self) {
+        mem::forget(self.handle);
     }
 
     #[cold]
@@ -240,6 +293,31 @@ impl Session {
         unsafe { sys::exphil_session_error(self.handle.raw(), &mut error) };
         // The library names its own function.
         Error::of(status, &error).saying("exphil_session_step_row", "step_row")
+    }
+}
+
+/// Weights whose place others have taken. Dropping them may free their memory: do it when there is time, on any thread.
+#[must_use]
+pub struct Replaced {
+    handle: Handle<sys::exphil_model>,
+    _kept: Option<Model>,
+    context: Context,
+}
+
+// "exphil_context, exphil_model: shared freely".
+unsafe impl Send for Replaced {}
+unsafe impl Sync for Replaced {}
+
+impl fmt::Debug for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replaced").finish_non_exhaustive()
+    }
+}
+
+impl Replaced {
+    /// The model that these weights are.
+    pub fn into_model(self) -> Result<Model> {
+        Model::of(self.handle, &self.context)
     }
 }
 
@@ -283,6 +361,10 @@ pub struct SessionInfo {
     pub logit_count: usize,
     /// [`Session::state_size`].
     pub state_bytes: u64,
+    /// How often it adopted weights.
+    pub adoptions: u64,
+    /// [`ModelInfo::weights_hash`](crate::ModelInfo::weights_hash) of the weights that play.
+    pub weights_hash: u64,
 }
 
 impl SessionInfo {
@@ -301,6 +383,8 @@ impl SessionInfo {
             head_count: size(raw.head_count)?,
             logit_count: size(raw.logit_count)?,
             state_bytes: raw.state_bytes,
+            adoptions: raw.adoptions,
+            weights_hash: raw.weights_hash,
         })
     }
 }

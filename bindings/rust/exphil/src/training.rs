@@ -191,6 +191,8 @@ pub struct TrainerConfig {
     pub own_past_seed: u64,
     /// What [`Trainer::save`] writes for play.
     pub saved_weights: Weights,
+    /// What is computed over a chunk has the bits of the steps of play, on the CPU, also where blocks are attention.
+    pub as_played: bool,
 }
 
 /// What ranks add up.
@@ -309,6 +311,7 @@ impl Trainer {
         raw.own_past_ramp_updates = count(config.own_past_ramp_updates);
         raw.own_past_seed = config.own_past_seed;
         raw.saved_weights = config.saved_weights as i32;
+        raw.as_played = i32::from(config.as_played);
         let source = prefetcher.as_ref().map_or(ptr::null_mut(), |prefetcher| prefetcher.as_raw());
         let handle = Handle::create(|out, error| unsafe {
             sys::exphil_trainer_create(model.as_raw(), optimizer.handle.raw(), source, &raw, out, error)
@@ -333,7 +336,8 @@ impl Trainer {
         Ok(Metrics::of(&metrics))
     }
 
-    fn lend(&self, batch: &Batch<'_>) -> Result<sys::exphil_batch> {
+    pub(crate) fn lend(&self, batch: &Batch<'_>) -> Result<sys::exphil_batch> {
+        let mut raw = sys::init::<sys::exphil_batch>();
         let shape = self.model.shape();
         let rows = batch.batch.checked_mul(batch.time).filter(|&rows| rows <= u32::MAX as usize);
         let rows = rows.ok_or_else(|| Error::invalid("batch: has too many rows"))?;
@@ -344,7 +348,10 @@ impl Trainer {
         expect_length("mask", batch.mask.len(), rows)?;
         expect_length("reset", batch.reset.len(), rows)?;
         expect_length("conditions", batch.conditions.len(), rows * shape.told)?;
-        let mut raw = sys::init::<sys::exphil_batch>();
+        if !batch.returns.is_empty() {
+            expect_length("returns", batch.returns.len(), rows)?;
+            raw.returns = batch.returns.as_ptr();
+        }
         raw.batch = count(batch.batch);
         raw.time = count(batch.time);
         raw.epoch = batch.epoch;
@@ -434,6 +441,14 @@ impl Trainer {
             sys::exphil_trainer_evaluate(trainer, which as i32, dataset.as_raw(), frequencies, &mut raw, error)
         })?;
         Ok(Report::of(&raw))
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::exphil_trainer {
+        self.handle.raw()
+    }
+
+    pub(crate) fn start(&self) -> &Model {
+        &self.model
     }
 
     /// Where the batches come from.

@@ -15,11 +15,15 @@ fn types_are_shared_as_the_header_says() {
     shared::<Optimizer>();
     shared::<Error>();
     shared::<Spec>();
+    shared::<Replaced>();
     handed_over::<Session>();
     handed_over::<Dataset>();
     handed_over::<Prefetcher>();
     handed_over::<Trainer>();
     handed_over::<SlpStream>();
+    handed_over::<World>();
+    handed_over::<Rollout>();
+    handed_over::<Learner>();
 }
 
 fn play(model: &Model) -> Vec<i32> {

@@ -3,7 +3,7 @@
 
 mod pong;
 
-use exphil::{Session, SessionConfig};
+use exphil::{End, Model, ModelConfig, Rollout, RolloutConfig, Session, SessionConfig, Value};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -51,4 +51,27 @@ fn hot_calls_allocate_nothing() {
     assert_eq!(calls(), before);
     assert!(session.step_row(&[], &[], &mut actions).is_err());
     assert!(calls() > before, "a failure's sentence is allocated, so the counter works");
+}
+
+#[test]
+fn hot_calls_of_learning_allocate_nothing() {
+    let (context, config) = (pong::context(), ModelConfig { value: Value::Shared, ..pong::config() });
+    let models = [1, 2, 3].map(|seed| Model::create(&context, &ModelConfig { seed, ..config.clone() }).unwrap());
+    models.iter().for_each(|model| model.prepare().unwrap());
+    let mut session = Session::new(&models[0], &SessionConfig { adoptable: true, ..Default::default() }).unwrap();
+    let mut rollout =
+        Rollout::new(&models[0], &SessionConfig::default(), &RolloutConfig { time: 1000, seed: 1 }).unwrap();
+    let mut actions = [0; 2];
+    let before = calls();
+    for t in 0..900 {
+        let (floats, ids, _) = pong::row(t);
+        session.step_row(&floats, &ids, &mut actions).unwrap();
+        session.value(0).unwrap();
+        let replaced = session.adopt(&models[t % 3]).unwrap();
+        assert_eq!(replaced.is_some(), t > 0);
+        rollout.step(&floats, &ids, &mut actions).unwrap();
+        rollout.override_action(0, &actions).unwrap();
+        assert!(!rollout.reward(&[0.5], &[End::Over], &[], &[]).unwrap());
+    }
+    assert_eq!(calls(), before);
 }

@@ -111,20 +111,7 @@ fn numbers_that_are_too_large() {
     let spec = pong::spec().floats(usize::MAX);
     fails(Dataset::new(&context, Some(&spec)), Status::Invalid, "float");
     assert_eq!(spec.hash(), 0);
-    let batch = Batch {
-        batch: usize::MAX,
-        time: 2,
-        epoch: 0,
-        index: 0,
-        frames: 0,
-        floats: &[],
-        ids: &[],
-        past: &[],
-        actions: &[],
-        mask: &[],
-        reset: &[],
-        conditions: &[],
-    };
+    let batch = Batch { batch: usize::MAX, time: 2, ..Default::default() };
     let optimizer = Optimizer::new(&model, &OptimizerConfig::default()).unwrap();
     let mut trainer = Trainer::new(&model, &optimizer, None, &TrainerConfig::default()).unwrap();
     fails(trainer.step_batch(&batch), Status::Invalid, "rows");
