@@ -162,8 +162,9 @@ int16_t plugin_input(unsigned port, unsigned device, unsigned index, unsigned id
 void plugin_pad(struct game_press *held); /* what the person holds */
 
 /* plugin_player.c */
-void plugin_player_open(void); /* there is a session, or it has been told, or there is no file */
-int plugin_player_step(void);  /* -1: told, and the player has failed */
+/* There is a session, or it has been told, or there is no file. weights NULL: those of the settings. */
+void plugin_player_open(const char *weights);
+int plugin_player_step(void); /* -1: told, and the player has failed */
 void plugin_player_close(void);
 void plugin_trace_end(const char *why);
 
@@ -181,9 +182,10 @@ void plugin_record_end_episode(void);
 void plugin_record_close(void);
 
 /* plugin_learn.c */
-int plugin_learn_open(void);   /* -1: told, nothing is learnt */
-int plugin_learn_step(void);   /* -1: told, and the player has failed */
-void plugin_learn_close(void); /* what was learnt is saved; there is no session then */
+int plugin_learn_open(void); /* -1: told, nothing is learnt */
+int plugin_learn_step(void); /* -1: told, and the player has failed */
+int plugin_learn_close(
+    void); /* 1: what was learnt is saved, 0: there is none, or it has been told; there is no session then */
 
 /* plugin_watch.c */
 void plugin_watch_unready(void);      /* a frame of which the map says that the game does not run */

@@ -35,10 +35,12 @@ static void tell_no_policy(int asked)
 /* Learning ends, and what it learnt plays on, from a start. */
 static void end_learning(void)
 {
+    char learned[PLUGIN_PATH];
     if (plugin.mode != MODE_LEARN) return;
-    plugin_learn_close();
+    snprintf(learned, sizeof learned, "%s", plugin.learn.path);
+    int saved = plugin_learn_close();
     plugin_player_close();
-    plugin_player_open();
+    plugin_player_open(saved ? learned : NULL);
 }
 
 /* What was learnt cannot be learnt further: the policy plays as it is. */
@@ -105,7 +107,7 @@ void plugin_begin_game(const char *game_path)
         plugin_tell("port '%.20s' is not 1 to 16: port %d", port, (int)plugin.map.port);
     plugin.port = (unsigned)chosen - 1;
     game_map_owned(&plugin.map, &plugin.owned_buttons, &plugin.owned_axes);
-    plugin_player_open();
+    plugin_player_open(NULL);
     plugin_teacher_open();
     choose_mode();
 }
@@ -144,7 +146,7 @@ static void report(void)
 void plugin_end_game(void)
 {
     plugin_record_close();
-    plugin_learn_close();
+    (void)plugin_learn_close();
     if (plugin.has_map) report();
     plugin_player_close();
     plugin_teacher_close();

@@ -200,23 +200,24 @@ int plugin_learn_open(void)
     return 0;
 }
 
-void plugin_learn_close(void)
+int plugin_learn_close(void)
 {
     struct plugin_learn *learn = &plugin.learn;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_live_info info = EXPHIL_LIVE_INFO_INIT;
-    if (!learn->live) return;
-    int saved = exphil_live_settle(learn->live, &error) >= 0 &&
-                exphil_live_query(learn->live, &info, &error) >= 0 &&
-                (info.updates == 0 || exphil_live_save(learn->live, learn->path, &error) >= 0);
-    if (!saved)
-        plugin_tell("what was learnt is lost but for what %s has: %s", learn->path, error.message);
-    else if (info.updates)
+    if (!learn->live) return 0;
+    int fine =
+        exphil_live_settle(learn->live, &error) >= 0 && exphil_live_query(learn->live, &info, &error) >= 0;
+    int saved = fine && info.updates && exphil_live_save(learn->live, learn->path, &error) >= 0;
+    if (saved)
         plugin_say(RETRO_LOG_INFO, "learnt from %lld frames of the person, %lld updates: %s",
                    (long long)info.learnt, (long long)info.updates, learn->path);
-    else
+    else if (fine && !info.updates)
         plugin_say(RETRO_LOG_INFO, "nobody took over: nothing was learnt");
+    else
+        plugin_tell("what was learnt is lost but for what %s has: %s", learn->path, error.message);
     plugin.player.session = NULL; /* it goes with the learner */
     exphil_live_destroy(learn->live);
     memset(learn, 0, sizeof *learn);
+    return saved;
 }

@@ -111,6 +111,7 @@ static int open_player(void)
     const char *choice = plugin_setting("EXPHIL_CHOICE", "exphil_choice");
     config.spec = &plugin.map.spec;
     config.seed = 1;
+    config.adoptable = 1; /* as the one that learns is: a save state has one size, whatever the mode */
     config.deterministic = plugin.player.likeliest = choice && !strcmp(choice, "likeliest");
     if (plugin_number("EXPHIL_SEED", 0, UINT64_MAX, &config.seed)) return -1;
     if (open_session(&config, &error)) {
@@ -126,10 +127,14 @@ static int open_player(void)
     return 0;
 }
 
-void plugin_player_open(void)
+void plugin_player_open(const char *weights)
 {
     struct plugin_player *player = &plugin.player;
-    if (plugin_path("EXPHIL_MODEL", ".safetensors", 0, player->path) || !open_player()) return;
+    if (weights)
+        snprintf(player->path, sizeof player->path, "%s", weights);
+    else if (plugin_path("EXPHIL_MODEL", ".safetensors", 0, player->path))
+        return;
+    if (!open_player()) return;
     plugin_player_close();
     player->failed = 1;
 }

@@ -7,9 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #define STACK_BYTES ((size_t)1 << 20)
 
@@ -70,12 +68,11 @@ void xph_thread_step_back(void)
 #ifdef __linux__
     enum { NICE = 10 }; /* about a tenth of the processor time of a thread that wants the same core */
     const struct sched_param plain = {.sched_priority = 0};
-    const id_t self = (id_t)syscall(SYS_gettid);
     /* A host in real time has made a thread in real time, which would be in its way. */
     (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &plain);
     errno = 0;
-    const int now = getpriority(PRIO_PROCESS, self);
-    if (errno == 0 && now < NICE) (void)setpriority(PRIO_PROCESS, self, NICE);
+    const int now = getpriority(PRIO_PROCESS, 0); /* of this thread */
+    if (errno == 0 && now < NICE) (void)setpriority(PRIO_PROCESS, 0, NICE);
 #endif
 }
 
