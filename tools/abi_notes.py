@@ -193,7 +193,8 @@ ELIXIR_LEAVES = {
     "exphil_model_config": TOLD, "exphil_sampling": TOLD, "exphil_session_config": "conditions condition_count",
     "exphil_tensor_info": "dim rank", "exphil_comparison": "heads", "exphil_report": "heads", "exphil_metrics": "head_loss",
     "exphil_melee_character": "present", "exphil_slp_frame": "item_count", "exphil_selection_report": "refused",
-    "exphil_live_config": "session context optimizer trainer sampling dataset learner teacher", "exphil_live_info": "failed unsaved"}
+    "exphil_live_config": "session context optimizer trainer sampling dataset learner teacher",
+    "exphil_live_info": "failed unsaved"}
 ELIXIR_LENGTHS = {("exphil_slp_info", "version"): 3}
 
 # Node: table and struct.

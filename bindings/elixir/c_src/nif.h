@@ -51,7 +51,8 @@ typedef struct handle {
     _Atomic uint32_t state; /* users, and CLOSED */
     int32_t kind;
     void *object; /* exphil_...; TRAINING: struct run; WORLD: struct world; LIVE_LEARNER: struct live */
-    void *extra; /* CONTEXT: struct home; SESSION, ROLLOUT, LIVE_LEARNER: struct play; PREFETCHER, TRAINER: struct widths */
+    /* CONTEXT: struct home; PREFETCHER, TRAINER: struct widths; SESSION, ROLLOUT, LIVE_LEARNER: struct play */
+    void *extra;
     struct handle *context; /* kept alive: its hooks serve all its children. NULL in a context */
     struct grave *grave;    /* where the object goes; made beforehand so that destruction needs no memory */
 } handle;
