@@ -124,6 +124,22 @@ defmodule LibExphil.LiveLearnerTest do
     assert elem(run.(7, 70), 0) != elem(first, 0)
   end
 
+  test "new weights come by themselves unless paced" do
+    adopted = fn live -> LiveLearner.info!(live).adopted end
+
+    for paced? <- [false, true] do
+      live = live(paced: paced?)
+      play(live, person(1), 60)
+      assert eventually(fn -> LiveLearner.info!(live).pieces > 0 end)
+      step = fn -> LiveLearner.step_row!(live, floats([0, 0]), ints([0])) end
+      unless paced?, do: assert(eventually(fn -> step.() && adopted.(live) > 0 end))
+      for _ <- 1..1000, do: step.()
+      assert adopted.(live) > 0 == not paced?
+      :ok = LiveLearner.settle!(live)
+      assert adopted.(live) > 0
+    end
+  end
+
   test "saved runs go on" do
     path = Path.join(folder(), "kept")
     settings = [paced: true, rollback_frames: 1]

@@ -168,6 +168,25 @@ fn two_paced_runs_are_one() {
 }
 
 #[test]
+fn new_weights_come_by_themselves_unless_paced() {
+    for paced in [false, true] {
+        let mut live = Live::new(&policy(), LiveConfig { paced, ..usual() }).unwrap();
+        play(&mut live, &mut Person(1), game(60, 0));
+        while live.info().unwrap().pieces == 0 {
+            thread::yield_now();
+        }
+        let step = |live: &mut Live| live.step_row(&[0.0; 2], &[0], None, &mut [0; 2]).unwrap();
+        while !paced && live.info().unwrap().adopted == 0 {
+            step(&mut live);
+        }
+        (0..1000).for_each(|_| step(&mut live));
+        assert_eq!(live.info().unwrap().adopted > 0, !paced);
+        live.settle().unwrap();
+        assert!(live.info().unwrap().adopted > 0);
+    }
+}
+
+#[test]
 fn saved_runs_go_on() {
     let kept = Scratch::new("live");
     let config = || LiveConfig { rollback_frames: 1, ..paced() };
