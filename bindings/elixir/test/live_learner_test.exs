@@ -257,8 +257,8 @@ defmodule LibExphil.LiveLearnerTest do
     assert pad.buttons == 0x100 and abs(pad.main_x - 0.125) < 0.1, inspect(pad)
     # A frame may be packed, and a pad a map.
     assert LiveLearner.step!(live, Melee.pack!(frame(3)), %{buttons: 0x100}) == %Melee.Pad{buttons: 0x100}
-    assert %{long_steps: steps} = Session.info!(LiveLearner.session(live))
-    assert is_integer(steps)
+    tracked = Session.info!(LiveLearner.session(live))
+    assert tracked.max_cpu_ns > 0 or tracked.preempted > 0
 
     for {frame, person, word} <- [
           {%{frame() | own_port: 3}, nil, "own_port"},
@@ -450,7 +450,13 @@ defmodule LibExphil.LiveLearnerTest do
     # A call of another process while it settles is told so at once.
     live = live(updates: 20_000)
     play(live, person(1), 60)
-    task = Task.async(fn -> LiveLearner.settle(live) end)
+
+    # Which of the two is told so first is the system's choice.
+    settle = fn settle ->
+      with {:error, %Error{status: :busy}} <- LiveLearner.settle(live), do: settle.(settle)
+    end
+
+    task = Task.async(fn -> settle.(settle) end)
     assert eventually(fn -> match?({:error, %Error{status: :busy}}, LiveLearner.info(live)) end)
     :ok = LibExphil.close(live)
     assert {:error, %Error{status: :state, message: "live_learner is closed"}} = LiveLearner.info(live)
