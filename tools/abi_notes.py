@@ -180,6 +180,8 @@ ELIXIR = [
     ("match_result", "match", "exphil_match_result", None),
     ("opponent_record", "record", "exphil_record", None),
     ("block_info", "block", "exphil_block_info", None),
+    ("live_config", "live", "exphil_live_config", None),
+    ("live_info", "live", "exphil_live_info", None),
 ]
 # Records of nif_spec.c and its like, which are no structs of the header.
 ELIXIR_OWN = ["spec_head", "spec_id", "spec_map", "frame_map", "evaluate_map", "run_map", "option_map", "rewards_map"]
@@ -190,7 +192,9 @@ TOLD = "conditions delays condition_count delay_count"
 ELIXIR_LEAVES = {
     "exphil_model_config": TOLD, "exphil_sampling": TOLD, "exphil_session_config": "conditions condition_count",
     "exphil_tensor_info": "dim rank", "exphil_comparison": "heads", "exphil_report": "heads", "exphil_metrics": "head_loss",
-    "exphil_melee_character": "present", "exphil_slp_frame": "item_count", "exphil_selection_report": "refused"}
+    "exphil_melee_character": "present", "exphil_slp_frame": "item_count", "exphil_selection_report": "refused",
+    "exphil_live_config": "session context optimizer trainer sampling dataset learner teacher",
+    "exphil_live_info": "failed unsaved"}
 ELIXIR_LENGTHS = {("exphil_slp_info", "version"): 3}
 
 # Node: table and struct.

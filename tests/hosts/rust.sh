@@ -92,6 +92,10 @@ case $action in "["*", "*", "*"]") ;; *) fail "the example of README.md printed:
 awk '$1 == "caught" { last = $2 } END { exit !(NR == 3 && last > 0.95) }' log ||
   { cat log >&2; fail "the third example of README.md did not learn to catch"; }
 [ -s catcher.safetensors ] || fail "the third example of README.md saved nothing"
+"$CARGO_TARGET_DIR/debug/readme4" >log || fail "the fourth example of README.md failed"
+awk 'NR == 1 { first = $NF } { last = $NF } END { exit !(NR == 6 && first > 3 && last < 0.5) }' log ||
+  { cat log >&2; fail "the fourth example of README.md did not learn from the person"; }
+[ -s caught.safetensors ] || fail "the fourth example of README.md saved nothing"
 
 # From a folder, and against a prefix, whose names have a space and a comma; the program finds its library by itself.
 odd="$PWD/a space, a comma"

@@ -13,6 +13,7 @@
 #include <exphil/exphil.h>
 #include <exphil/games.h>
 #include <exphil/learn.h>
+#include <exphil/live.h>
 #include <exphil/match.h>
 #include <exphil/slp.h>
 #include <stdatomic.h>
@@ -41,6 +42,7 @@ enum kind {
     WORLD,
     ROLLOUT,
     LEARNER,
+    LIVE_LEARNER,
     KINDS
 };
 
@@ -48,8 +50,9 @@ struct grave;
 typedef struct handle {
     _Atomic uint32_t state; /* users, and CLOSED */
     int32_t kind;
-    void *object; /* exphil_...; TRAINING: struct run; WORLD: struct world */
-    void *extra; /* CONTEXT: struct home; SESSION, ROLLOUT: struct play; PREFETCHER, TRAINER: struct widths */
+    void *object; /* exphil_...; TRAINING: struct run; WORLD: struct world; LIVE_LEARNER: struct live */
+    /* CONTEXT: struct home; PREFETCHER, TRAINER: struct widths; SESSION, ROLLOUT, LIVE_LEARNER: struct play */
+    void *extra;
     struct handle *context; /* kept alive: its hooks serve all its children. NULL in a context */
     struct grave *grave;    /* where the object goes; made beforehand so that destruction needs no memory */
 } handle;
@@ -100,6 +103,7 @@ void *chunk(call *c, size_t bytes);
 ERL_NIF_TERM finish(call *c, ERL_NIF_TERM value);
 ERL_NIF_TERM finish_ok(call *c, ERL_NIF_TERM value); /* {:ok, value} */
 ERL_NIF_TERM error_term(ErlNifEnv *env, const exphil_error *error);
+ERL_NIF_TERM status_atom(ErlNifEnv *env, exphil_status status); /* EXPHIL_E_INVALID is :invalid */
 
 /* ---- handles (nif_handle.c) ------------------------------------------------------------------------------ */
 
@@ -129,6 +133,7 @@ const char *read_text(call *c, ERL_NIF_TERM term, const char *what);        /* U
 const char *read_text_or_nil(call *c, ERL_NIF_TERM term, const char *what); /* NULL for nil */
 int64_t read_integer(call *c, ERL_NIF_TERM term, const char *what, int64_t low, int64_t high);
 int32_t read_flag(call *c, ERL_NIF_TERM term, const char *what);
+double read_number(call *c, ERL_NIF_TERM term, const char *what); /* nil is NaN */
 /* An atom of names[] (ends with NULL): its index. */
 int32_t read_name(call *c, ERL_NIF_TERM term, const char *what, const char *const *names);
 /* A binary of exactly count elements, aligned to them; the bytes live until finish(). */
@@ -198,7 +203,7 @@ extern record context_config, device_info, memory_info, model_config, model_info
     melee_character, melee_item, melee_pad, slp_config, slp_info, slp_port, slp_frame, slp_item, slp_player,
     games_config, games_info, games_added, game_info, game_player, selection_config, selection_report,
     reward_config, outcome_config, outcome_metrics, rollout_config, learner_config, learner_metrics,
-    match_config, match_result, opponent_record, block_info;
+    match_config, match_result, opponent_record, block_info, live_config, live_info;
 extern const char *const type_names[], *const mode_names[], *const log_level_names[];
 extern record *const all_records[];
 
@@ -253,18 +258,24 @@ bool read_session(call *c, ERL_NIF_TERM map, const exphil_model *model, exphil_s
                   struct option *option);
 struct play *play_create(call *c, const handle *context, const exphil_session *session,
                          const struct option *option);
-exphil_session *session_of(const handle *h); /* of a session, or of a rollout */
+exphil_session *session_of(const handle *h); /* of a session, or of what has one */
 /* Takes the status of a hot call; the session keeps the text. */
 bool stepped(call *c, const handle *h, exphil_status status);
+/* With track: what a step took, from what there was before it. */
+struct cost {
+    int64_t cpu_ns, waits, preempted;
+};
+struct cost cost_now(const struct play *play);
+void track(struct play *play, struct cost from);
 
-/* A hot call: played is a session or a rollout, in use by this call. It runs where its process runs, or on a dirty
+/* A hot call: played is a session or what has one, in use by this call. It runs where its process runs, or on a dirty
  * scheduler, as the measured cost says. */
 typedef ERL_NIF_TERM hot(call *c, handle *played, const ERL_NIF_TERM argv[]);
 typedef ERL_NIF_TERM nif(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM run_hot(ErlNifEnv *env, const ERL_NIF_TERM argv[], enum kind kind, hot *fn);
 ERL_NIF_TERM route(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], enum kind kind, const char *name,
                    hot *fn, nif *dirty);
-/* What a session's calls take: a session, or a rollout in its place. */
+/* What a session's calls take: a session, or in its place what has one. */
 enum kind played_kind(ErlNifEnv *env, ERL_NIF_TERM term);
 
 /* The NIF nif_<prefix>_<name> of the hot call <name>. */
@@ -287,6 +298,14 @@ struct world {
     handle *beneath;         /* in use for as long as this one lives; NULL: none */
 };
 void destroy_world(void *object);
+
+/* ---- learning behind a game (nif_live.c) ------------------------------------------------------------------- */
+
+struct live {
+    exphil_live *of;
+    handle *contexts[2]; /* of data and teacher, whose hooks serve as long; NULL: none */
+};
+void destroy_live(void *object);
 
 /* ---- results of training (nif_train.c), and training threads (nif_training.c) ------------------------------ */
 

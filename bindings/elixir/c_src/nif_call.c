@@ -74,8 +74,7 @@ void *chunk(call *c, size_t bytes)
     return memset(made->data, 0, bytes);
 }
 
-/* "EXPHIL_E_INVALID" is :invalid. */
-static ERL_NIF_TERM status_atom(ErlNifEnv *env, exphil_status status)
+ERL_NIF_TERM status_atom(ErlNifEnv *env, exphil_status status)
 {
     const char *name = exphil_status_name(status);
     const char *start = strncmp(name, "EXPHIL_E_", 9) == 0 ? name + 9 : name + 7;

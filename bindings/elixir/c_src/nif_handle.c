@@ -57,6 +57,7 @@ static const struct kind_row rows[KINDS] = {
     [WORLD] = {"world", false, destroy_world},
     [ROLLOUT] = {"rollout", false, destroy_rollout},
     [LEARNER] = {"learner", false, destroy_learner},
+    [LIVE_LEARNER] = {"live_learner", false, destroy_live},
 };
 static ErlNifResourceType *types[KINDS];
 

@@ -13,7 +13,7 @@ static size_t bytes_of(enum type type)
     return bytes[type];
 }
 
-static double read_number(call *c, ERL_NIF_TERM term, const char *what)
+double read_number(call *c, ERL_NIF_TERM term, const char *what)
 {
     double value = 0;
     ErlNifSInt64 integer;

@@ -192,11 +192,13 @@ NIF(nif_session_clone)
 
 exphil_session *session_of(const handle *h)
 {
+    if (h->kind == LIVE_LEARNER) return exphil_live_session(((const struct live *)h->object)->of);
     return h->kind == ROLLOUT ? exphil_rollout_session(h->object) : h->object;
 }
 
 enum kind played_kind(ErlNifEnv *env, ERL_NIF_TERM term)
 {
+    if (handle_of(env, term, LIVE_LEARNER)) return LIVE_LEARNER;
     return handle_of(env, term, ROLLOUT) ? ROLLOUT : SESSION;
 }
 
@@ -209,12 +211,8 @@ bool stepped(call *c, const handle *h, exphil_status status)
     return done(c, status);
 }
 
-struct cost {
-    int64_t cpu_ns, waits, preempted;
-};
-
 /* Processor time and switches of this thread: unlike the clock they tell the library from a busy machine. */
-static struct cost cost_now(const struct play *play)
+struct cost cost_now(const struct play *play)
 {
     struct timespec time;
     struct rusage usage;
@@ -224,7 +222,7 @@ static struct cost cost_now(const struct play *play)
     return (struct cost){(int64_t)time.tv_sec * 1000000000 + time.tv_nsec, usage.ru_nvcsw, usage.ru_nivcsw};
 }
 
-static void track(struct play *play, struct cost from)
+void track(struct play *play, struct cost from)
 {
     struct cost to = cost_now(play);
     play->waits += to.waits - from.waits;

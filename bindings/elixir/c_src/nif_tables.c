@@ -13,6 +13,7 @@ static const char *const schedule_names[] = {"constant", "cosine", "restarts", N
 static const char *const precision_names[] = {"f32", "tf32", "bf16", "f16", NULL};
 static const char *const weights_names[] = {"now", "averaged", NULL};
 static const char *const deliver_names[] = {"due", "decided", NULL};
+static const char *const live_way_names[] = {"imitate", "reinforce", NULL};
 static const char *const rollback_names[] = {"last", "first", "all", NULL};
 static const char *const stop_names[] = {"complete", "end_of_file", "metadata", "truncated", "unknown_code", NULL};
 static const char *const container_names[] = {"container", "bare", "games", NULL};
@@ -809,6 +810,39 @@ static const field block_info_fields[] = {
 };
 RECORD(block_info, "block", exphil_block_info, NULL);
 
+static const field live_config_fields[] = {
+    FIELD(exphil_live_config, share, T_F64, 1, NULL, NULL),
+    FIELD(exphil_live_config, approved, T_F64, 1, NULL, NULL),
+    FIELD(exphil_live_config, piece_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_config, updates, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_config, time, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_config, ring_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_config, rollback_frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_config, path, T_TEXT, 1, NULL, NULL),
+    FIELD(exphil_live_config, save_pieces, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_config, seed, T_U64, 1, NULL, NULL),
+    FIELD(exphil_live_config, way, T_ENUM, 1, live_way_names, NULL),
+    FIELD(exphil_live_config, paced, T_BOOL, 1, NULL, NULL),
+};
+RECORD(live_config, "live", exphil_live_config, NULL);
+
+static const field live_info_fields[] = {
+    FIELD(exphil_live_info, frames, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, person, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, dropped, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, taken_back, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, pieces, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, learnt, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, updates, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, adopted, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, loss, T_F64, 1, NULL, NULL),
+    FIELD(exphil_live_info, reward, T_F64, 1, NULL, NULL),
+    FIELD(exphil_live_info, skipped, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, saved, T_I64, 1, NULL, NULL),
+    FIELD(exphil_live_info, message, T_CHARS, 1, NULL, NULL),
+};
+RECORD(live_info, "live", exphil_live_info, NULL);
+
 extern record spec_head, spec_id, spec_map, frame_map, evaluate_map, run_map, option_map, rewards_map;
 
 record *const all_records[] = {
@@ -864,6 +898,8 @@ record *const all_records[] = {
     &match_result,
     &opponent_record,
     &block_info,
+    &live_config,
+    &live_info,
     &spec_head,
     &spec_id,
     &spec_map,

@@ -11,6 +11,7 @@ defmodule LibExphil do
       LibExphil.Prefetcher, LibExphil.Optimizer, LibExphil.Trainer, LibExphil.Training
       LibExphil.World, LibExphil.Rollout, LibExphil.Learner, LibExphil.Match      better by playing
       LibExphil.Session      play: `LibExphil.Session.step/2`
+      LibExphil.LiveLearner  play, and learning behind it from a person or from rewards
       LibExphil.Agent        a process that plays one game, with delay and rollback
       LibExphil.Replay, LibExphil.Live     Slippi replays, and games while they are played
       LibExphil.Melee        frames, controllers, the encoder

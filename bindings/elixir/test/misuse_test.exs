@@ -12,6 +12,7 @@ defmodule LibExphil.MisuseTest do
     Games,
     Learner,
     Live,
+    LiveLearner,
     Model,
     Nif,
     Optimizer,
@@ -45,7 +46,8 @@ defmodule LibExphil.MisuseTest do
       live: Live.create!(context),
       games: games(context),
       world: World.create!(context, "cartpole"),
-      rollout: Rollout.create!(Model.with_value!(model))
+      rollout: Rollout.create!(Model.with_value!(model)),
+      live_learner: LiveLearner.create!(model)
     }
   end
 
@@ -69,6 +71,7 @@ defmodule LibExphil.MisuseTest do
   defp use_of(:games, h), do: Games.info(h)
   defp use_of(:world, h), do: World.reset(h, 0, 1)
   defp use_of(:rollout, h), do: Session.info(Rollout.session(h))
+  defp use_of(:live_learner, h), do: LiveLearner.info(h)
 
   test "closed in many orders; the others go on; twice is once" do
     :rand.seed(:exsss, {4, 5, 6})

@@ -7,7 +7,7 @@ defmodule LibExphil.OptionsTest do
   import LibExphil.Test
 
   alias LibExphil.{Agent, Context, Dataset, Error, Games, Live, Melee, Model, Optimizer, Prefetcher, Replay, Session}
-  alias LibExphil.{Learner, Match, Rollout, Trainer, Training, World}
+  alias LibExphil.{Learner, LiveLearner, Match, Rollout, Trainer, Training, World}
 
   # Numbers below zero that mean something, or of which the nearest is taken.
   @negative [:clip_norm, :weight, :first_frame, :main_x, :main_y, :c_x, :c_y, :trigger] ++
@@ -127,6 +127,7 @@ defmodule LibExphil.OptionsTest do
         Rollout.create(seer, %{if(option == :seed, do: :episode_seed, else: option) => value})
       end,
       exphil_learner_config: fn option, value -> Learner.create(alone.(), seer, %{option => value}) end,
+      exphil_live_config: fn option, value -> LiveLearner.create(seer, %{option => value}) end,
       exphil_match_config: fn option, value -> Match.play(pong, pong, two, Map.merge(short, %{option => value})) end,
       rewards_in: fn option, value -> reward.(Map.merge(%{half_life_frames: 1}, %{option => value})) end,
       option: fn option, value -> Session.create(model, %{option => value}) end,
@@ -184,7 +185,7 @@ defmodule LibExphil.OptionsTest do
       ~w(context_config option_map session_config model_config replay_config split_config sampling_config) ++
         ~w(optimizer_config trainer_config evaluate_map run_map slp_config spec_map spec_head spec_id melee_pad) ++
         ~w(melee_character melee_item frame_map head_comparison comparison_info games_config selection_config) ++
-        ~w(rollout_config learner_config match_config outcome_config reward_config rewards_map)
+        ~w(rollout_config learner_config live_config match_config outcome_config reward_config rewards_map)
 
     assert Enum.sort(found) == Enum.sort(known)
     for {struct, _} <- calls(), do: assert(options_of(struct) != [], "#{struct} has no options")

@@ -10,4 +10,5 @@ include=$(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags-only-I exphil | x
 bindgen "$include/exphil/games.h" --allowlist-function 'exphil_.*' --allowlist-type 'exphil_.*' \
   --allowlist-var 'EXPHIL_.*' --size_t-is-usize --default-macro-constant-type signed --no-prepend-enum-name \
   --no-doc-comments --with-derive-default "$@" -o "$output" -- -I"$include" -include exphil/conditions.h \
-  -include exphil/plan.h -include exphil/notes.h -include exphil/examine.h -include exphil/match.h -include exphil/blocks.h
+  -include exphil/plan.h -include exphil/notes.h -include exphil/examine.h -include exphil/match.h -include exphil/blocks.h \
+  -include exphil/live.h

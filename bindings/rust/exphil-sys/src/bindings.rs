@@ -2371,13 +2371,155 @@ extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct exphil_live {
+    _unused: [u8; 0],
+}
+pub const EXPHIL_LIVE_IMITATE: _bindgen_ty_20 = 0;
+pub const EXPHIL_LIVE_REINFORCE: _bindgen_ty_20 = 1;
+pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_live_config {
+    pub struct_size: usize,
+    pub session: *const exphil_session_config,
+    pub context: *const exphil_context_config,
+    pub optimizer: *const exphil_optimizer_config,
+    pub trainer: *const exphil_trainer_config,
+    pub sampling: *const exphil_sampling,
+    pub dataset: *const exphil_dataset,
+    pub learner: *const exphil_learner_config,
+    pub teacher: *const exphil_model,
+    pub share: f64,
+    pub approved: f64,
+    pub piece_frames: i64,
+    pub updates: i64,
+    pub time: i64,
+    pub ring_frames: i64,
+    pub rollback_frames: i64,
+    pub path: *const ::std::os::raw::c_char,
+    pub save_pieces: i64,
+    pub seed: u64,
+    pub way: i32,
+    pub paced: i32,
+}
+impl Default for exphil_live_config {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_live_create(
+        model: *const exphil_model,
+        config: *const exphil_live_config,
+        live: *mut *mut exphil_live,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_destroy(live: *mut exphil_live);
+}
+extern "C" {
+    pub fn exphil_live_session(live: *mut exphil_live) -> *mut exphil_session;
+}
+extern "C" {
+    pub fn exphil_live_step_row(
+        live: *mut exphil_live,
+        floats: *const f32,
+        ids: *const i32,
+        person: *const i32,
+        actions: *mut i32,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_step(
+        live: *mut exphil_live,
+        frame: *const exphil_melee_frame,
+        person: *const exphil_pad,
+        pad: *mut exphil_pad,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_reward(
+        live: *mut exphil_live,
+        reward: f32,
+        end: u8,
+        floats: *const f32,
+        ids: *const i32,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_live_info {
+    pub struct_size: usize,
+    pub frames: i64,
+    pub person: i64,
+    pub dropped: i64,
+    pub taken_back: i64,
+    pub pieces: i64,
+    pub learnt: i64,
+    pub updates: i64,
+    pub adopted: i64,
+    pub loss: f64,
+    pub reward: f64,
+    pub skipped: i64,
+    pub saved: i64,
+    pub failed: exphil_status,
+    pub unsaved: exphil_status,
+    pub message: [::std::os::raw::c_char; 240usize],
+}
+impl Default for exphil_live_info {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_live_query(
+        live: *const exphil_live,
+        info: *mut exphil_live_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_settle(live: *mut exphil_live, error: *mut exphil_error) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_model(
+        live: *mut exphil_live,
+        model: *mut *mut exphil_model,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_save(
+        live: *mut exphil_live,
+        path: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_live_resume(
+        live: *mut exphil_live,
+        path: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_20 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_20 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_20 = 2;
-pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_21 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_21 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_21 = 2;
+pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -2408,57 +2550,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_21 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_21 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_21 = 2;
-pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_22 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_22 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_22 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_22 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_22 = 4;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_22 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_22 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_22 = 2;
 pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_23 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_23 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_23 = 2;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_23 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_23 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_23 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_23 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_23 = 4;
 pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_24 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_24 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_24 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_24 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_24 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_24 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_24 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_24 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_24 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_24 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_24 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_24 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_24 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_24 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_24 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_24 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_24 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_24 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_24 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_24 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_24 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_24 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_24 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_24 = 8388608;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_24 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_24 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_24 = 2;
 pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_25 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_25 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_25 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_25 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_25 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_25 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_25 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_25 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_25 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_25 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_25 = 1024;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_25 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_25 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_25 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_25 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_25 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_25 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_25 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_25 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_25 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_25 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_25 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_25 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_25 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_25 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_25 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_25 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_25 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_25 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_25 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_25 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_25 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_25 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_25 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_25 = 8388608;
 pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_26 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_26 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_26 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_26 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_26 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_26 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_26 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_26 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_26 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_26 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_26 = 1024;
+pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -2539,17 +2681,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_26 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_26 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_26 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_26 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_26 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_26 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_26 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_26 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_26 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_26 = 9;
-pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_27 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_27 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_27 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_27 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_27 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_27 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_27 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_27 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_27 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_27 = 9;
+pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -2756,11 +2898,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_27 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_27 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_27 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_27 = 3;
-pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_28 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_28 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_28 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_28 = 3;
+pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -2966,14 +3108,14 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_28 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_28 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_28 = 2;
-pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_29 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_29 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_29 = 2;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_29 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_29 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_29 = 2;
 pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_30 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_30 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_30 = 2;
+pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -3012,33 +3154,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_30 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_30 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_30 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_30 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_30 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_30 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_30 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_30 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_30 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_30 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_30 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_30 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_30 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_30 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_30 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_30 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_30 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_30 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_30 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_30 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_30 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_30 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_30 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_30 = 23;
-pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_31 = 24;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_31 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_31 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_31 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_31 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_31 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_31 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_31 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_31 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_31 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_31 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_31 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_31 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_31 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_31 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_31 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_31 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_31 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_31 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_31 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_31 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_31 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_31 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_31 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_31 = 23;
 pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_32 = 24;
+pub type _bindgen_ty_32 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }

@@ -1,6 +1,6 @@
 //! Declarations of libexphil's C headers (`exphil.h`, `conditions.h`, `slp.h`, `games.h`, `plan.h`, `notes.h`, `examine.h`,
-//! `learn.h`, `match.h`, `blocks.h`) as bindgen writes them. The headers are the manual: names, rules of ownership, threads and lifetimes are theirs. The crate
-//! `exphil` is the safe interface.
+//! `learn.h`, `match.h`, `blocks.h`, `live.h`) as bindgen writes them. The headers are the manual: names, rules of ownership, threads
+//! and lifetimes are theirs. The crate `exphil` is the safe interface.
 //!
 //! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`.
 //!
@@ -53,6 +53,7 @@ versioned! {
     exphil_plan exphil_examination exphil_examined exphil_melee_reward_config exphil_outcome_config
     exphil_outcome_metrics exphil_forward exphil_world exphil_rollout_config exphil_learner_config
     exphil_learner_metrics exphil_match_config exphil_match_result exphil_record exphil_block_info
+    exphil_live_config exphil_live_info
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Sampling {
         })
     }
 
-    fn lend(&self, conditions: &told::Lent) -> sys::exphil_sampling {
+    pub(crate) fn lend(&self, conditions: &told::Lent) -> sys::exphil_sampling {
         let mut raw = sys::init::<sys::exphil_sampling>();
         raw.batch = count(self.batch);
         raw.time = count(self.time);

@@ -176,6 +176,28 @@ impl ContextBuilder {
     /// Makes the context; refuses a library that is older than what this crate was written for.
     pub fn build(self) -> Result<Context> {
         check_version()?;
+        let (handle, hooks) = self.lend(|config| {
+            Handle::create(|context, error| unsafe { sys::exphil_context_create(config, context, error) })
+        })?;
+        Ok(Context { inner: Arc::new(Inner { handle, _hooks: hooks }) })
+    }
+
+    /// Lends the configuration of what learns behind a game to one call. The hooks serve until that ends; a thread of the
+    /// library's own calls them.
+    pub(crate) fn behind<T>(
+        self,
+        work: impl FnOnce(*const sys::exphil_context_config) -> Result<T>,
+    ) -> Result<(T, Arc<Hooks>)> {
+        if self.hooks.cancel.is_some() {
+            return Err(Error::invalid("context: cancel is not used by what learns behind a game"));
+        }
+        self.lend(|config| {
+            config.log = config.log.map(|_| hooks::log_behind as unsafe extern "C" fn(*mut c_void, i32, *const c_char));
+            work(config)
+        })
+    }
+
+    fn lend<T>(self, work: impl FnOnce(&mut sys::exphil_context_config) -> Result<T>) -> Result<(T, Arc<Hooks>)> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -194,8 +216,7 @@ impl ContextBuilder {
         config.log_user = user;
         config.cancel = hooks.cancel.as_ref().map(|_| hooks::cancel as unsafe extern "C" fn(*mut c_void) -> i32);
         config.cancel_user = user;
-        let handle = Handle::create(|context, error| unsafe { sys::exphil_context_create(&config, context, error) })?;
-        Ok(Context { inner: Arc::new(Inner { handle, _hooks: hooks }) })
+        Ok((work(&mut config)?, hooks))
     }
 }
 

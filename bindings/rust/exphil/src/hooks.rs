@@ -109,12 +109,21 @@ pub(crate) fn drop_quietly(panic: Panic) {
 }
 
 pub(crate) unsafe extern "C" fn log(user: *mut c_void, level: i32, message: *const c_char) {
-    guarded((), || {
-        let hooks = unsafe { &*(user as *const Hooks) };
-        if let Some(log) = &hooks.log {
-            log(LogLevel::of(level), &unsafe { CStr::from_ptr(message) }.to_string_lossy());
-        }
-    });
+    guarded((), || unsafe { hear(user, level, message) });
+}
+
+/// Of a thread of the library's own: there is no call that a panic could go on in.
+pub(crate) unsafe extern "C" fn log_behind(user: *mut c_void, level: i32, message: *const c_char) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { hear(user, level, message) })) {
+        drop_quietly(panic);
+    }
+}
+
+unsafe fn hear(user: *mut c_void, level: i32, message: *const c_char) {
+    let hooks = unsafe { &*(user as *const Hooks) };
+    if let Some(log) = &hooks.log {
+        log(LogLevel::of(level), &unsafe { CStr::from_ptr(message) }.to_string_lossy());
+    }
 }
 
 pub(crate) unsafe extern "C" fn cancel(user: *mut c_void) -> i32 {

@@ -65,7 +65,7 @@ pub struct LearnerConfig {
 }
 
 impl LearnerConfig {
-    fn lend(&self) -> sys::exphil_learner_config {
+    pub(crate) fn lend(&self) -> sys::exphil_learner_config {
         let mut raw = sys::init::<sys::exphil_learner_config>();
         raw.surrogate = self.surrogate;
         raw.clip = self.clip;

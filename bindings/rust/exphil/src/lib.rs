@@ -21,6 +21,9 @@
 //! [`Trainer`] without a prefetcher, a [`Rollout`] and a [`Learner`]; then [`Learner::train`]. [`match_policies`] says which of
 //! two policies is better, [`World::against`] lets others play the second seat.
 //!
+//! Learning behind a game: [`Live`] plays, and learns from a person who takes over, or from rewards, on a thread of the library's
+//! own.
+//!
 //! # Rules
 //!
 //! * Errors are [`Error`]: a [`Status`], the operating system's or driver's code, and a sentence that names the argument.
@@ -47,6 +50,7 @@ mod files;
 mod games;
 mod hooks;
 mod learner;
+mod live;
 pub mod melee;
 mod own_loss;
 mod policy;
@@ -71,6 +75,7 @@ pub use hooks::LogLevel;
 pub use learner::{
     match_policies, Chunks, Learner, LearnerConfig, LearnerMetrics, MatchConfig, MatchResult, Normalise,
 };
+pub use live::{Live, LiveConfig, LiveInfo, LiveWay};
 pub use own_loss::{Half, OutcomeConfig, OutcomeMetrics};
 pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo, Value};
 pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, ReplayRows, Rollback, SlpItem, SlpPlayer, SlpStream};

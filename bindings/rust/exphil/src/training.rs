@@ -88,7 +88,7 @@ pub struct OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    fn lend(&self) -> sys::exphil_optimizer_config {
+    pub(crate) fn lend(&self) -> sys::exphil_optimizer_config {
         let mut raw = sys::init::<sys::exphil_optimizer_config>();
         raw.rate = self.rate;
         raw.beta1 = self.beta1;
@@ -195,6 +195,25 @@ pub struct TrainerConfig {
     pub as_played: bool,
 }
 
+impl TrainerConfig {
+    pub(crate) fn lend(&self, losses: &Losses<'_>) -> sys::exphil_trainer_config {
+        let mut raw = sys::init::<sys::exphil_trainer_config>();
+        raw.losses = losses.pointer();
+        raw.loss_scale = self.loss_scale;
+        raw.accumulate = count(self.accumulate);
+        raw.precision = self.precision as i32;
+        raw.activations = self.activations as i32;
+        raw.fake_quantize = self.fake_quantize.map_or(0, |kind| kind as i32);
+        raw.checkpoint_blocks = self.checkpoint_blocks;
+        raw.own_past = self.own_past;
+        raw.own_past_ramp_updates = count(self.own_past_ramp_updates);
+        raw.own_past_seed = self.own_past_seed;
+        raw.saved_weights = self.saved_weights as i32;
+        raw.as_played = i32::from(self.as_played);
+        raw
+    }
+}
+
 /// What ranks add up.
 #[derive(Debug)]
 pub enum Numbers<'a> {
@@ -298,20 +317,8 @@ impl Trainer {
             raw.user = Arc::as_ptr(&communicator) as *mut c_void;
             (raw, communicator)
         });
-        let mut raw = sys::init::<sys::exphil_trainer_config>();
-        raw.losses = losses.pointer();
+        let mut raw = config.lend(&losses);
         raw.communicator = joined.as_ref().map_or(ptr::null(), |(raw, _)| raw as *const _);
-        raw.loss_scale = config.loss_scale;
-        raw.accumulate = count(config.accumulate);
-        raw.precision = config.precision as i32;
-        raw.activations = config.activations as i32;
-        raw.fake_quantize = config.fake_quantize.map_or(0, |kind| kind as i32);
-        raw.checkpoint_blocks = config.checkpoint_blocks;
-        raw.own_past = config.own_past;
-        raw.own_past_ramp_updates = count(config.own_past_ramp_updates);
-        raw.own_past_seed = config.own_past_seed;
-        raw.saved_weights = config.saved_weights as i32;
-        raw.as_played = i32::from(config.as_played);
         let source = prefetcher.as_ref().map_or(ptr::null_mut(), |prefetcher| prefetcher.as_raw());
         let handle = Handle::create(|out, error| unsafe {
             sys::exphil_trainer_create(model.as_raw(), optimizer.handle.raw(), source, &raw, out, error)

@@ -3,7 +3,9 @@
 
 mod pong;
 
-use exphil::{End, Model, ModelConfig, Rollout, RolloutConfig, Session, SessionConfig, Value};
+use exphil::{
+    End, Live, LiveConfig, LiveWay, Model, ModelConfig, Rollout, RolloutConfig, Session, SessionConfig, Value,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -74,4 +76,33 @@ fn hot_calls_of_learning_allocate_nothing() {
         assert!(!rollout.reward(&[0.5], &[End::Over], &[], &[]).unwrap());
     }
     assert_eq!(calls(), before);
+}
+
+#[test]
+fn hot_calls_behind_which_is_learnt_allocate_nothing() {
+    let model = Model::create(&pong::context(), &ModelConfig { value: Value::Shared, ..pong::config() }).unwrap();
+    let imitates = LiveConfig { rollback_frames: 1, piece_frames: 20, updates: 1, ..Default::default() };
+    let rewarded = LiveConfig { way: LiveWay::Reinforce, time: 20, ..Default::default() };
+    for config in [imitates, rewarded] {
+        let way = config.way;
+        let mut live = Live::new(&model, config).unwrap();
+        let (mut actions, mut state, mut adopted) = ([0; 2], vec![0; live.session().state_size()], 0);
+        for round in 0..20 {
+            let before = calls();
+            for t in 0..50 {
+                let (floats, ids, person) = pong::row(t);
+                let presses = if t % 3 == 0 { Some(&person[..]) } else { None };
+                live.step_row(&floats, &ids, presses, &mut actions).unwrap();
+                live.reward(0.5, if t % 10 == 9 { End::Over } else { End::GoesOn }, &floats, &ids).unwrap();
+                if way == LiveWay::Imitate {
+                    live.session().save_state(0, &mut state).unwrap();
+                    live.restore_state(&state).unwrap();
+                }
+            }
+            assert_eq!(calls(), before, "round {}", round);
+            live.settle().unwrap();
+            adopted = live.info().unwrap().adopted;
+        }
+        assert!(adopted > 0, "new weights came");
+    }
 }
