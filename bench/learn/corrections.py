@@ -5,8 +5,10 @@
 
 FOLDER: where examples/libretro was built. Arms: a clone of a minute of a scripted player; that clone after two minutes at the
 plugin, in which the same script (pong_person.c) takes over by the button when a ball would be missed; and a clone of three
-minutes, the same amount without anybody taking over. Intervals: 95 % by bootstrap over starts. --late: instead, frames that come
-late in two minutes of real time, in turns with the learner and without.
+minutes, the same amount without anybody taking over. The game waits for what learns every two seconds (EXPHIL_LEARN_PACED), so
+that the figures do not depend on the machine. Intervals: 95 % by bootstrap over starts. Seeds are those of the weights and the
+draws; the recording is the same. --late: instead, frames that come late in two minutes of real time, in turns with the learner
+and without.
 """
 import argparse
 import concurrent.futures
@@ -67,8 +69,8 @@ def clone(asked, corpus, seed, weights):
           "--rate", 0.003, "--seed", seed, "--quiet", "--out", weights])  # fmt: skip
 
 
-def learn(asked, weights, corpus, seed, learned, *options):
-    return play(asked, 2 * MINUTE, "--seat", asked.map, asked.libretro / "pong_person.so", *options, EXPHIL_MODE="learn",
+def learn(asked, weights, corpus, seed, learned):
+    return play(asked, 2 * MINUTE, "--seat", asked.map, asked.libretro / "pong_person.so", EXPHIL_MODE="learn", EXPHIL_LEARN_PACED=1,
                 EXPHIL_MODEL=weights, EXPHIL_RECORD=corpus, EXPHIL_LEARNED=learned, EXPHIL_SEED=seed)  # fmt: skip
 
 
@@ -86,8 +88,7 @@ def one_seed(asked, folder, seed):
     arms = {"clone": folder / "clone", "clone of the same amount": folder / "plain", "corrected": folder / "corrected"}
     clone(asked, folder / "minute.corpus", seed, arms["clone"])
     clone(asked, folder / "minutes.corpus", seed, arms["clone of the same amount"])
-    # As fast as it goes the learner would have a part of the time that it has in two minutes of play.
-    learn(asked, arms["clone"], folder / "minute.corpus", seed, arms["corrected"], "--realtime")
+    learn(asked, arms["clone"], folder / "minute.corpus", seed, arms["corrected"])
     return {(arm, choice): points(asked, weights, choice) for choice in ("drawn", "likeliest") for arm, weights in arms.items()} | {
         "frames": asked.frames
     }

@@ -383,7 +383,7 @@ def best_weights():
     folder = new_folder("refused")
     train(folder, "--held-out", "0", "--patience", "3", status=2, says="--patience wants --held-out")
     train(folder, "--held-out", "0", "--best", "loss", status=2, says="--best wants --held-out")
-    train(folder, "--best", "kills", status=2, says="--best wants nll, loss, exact, change or alone, not kills")
+    train(folder, "--best", "kills", status=2, says="--best wants nll, loss, exact, change, alone or unexplained, not kills")
     train(folder, "--best", "alone", status=2, says="--best alone and --alone 0")
     (folder / "p.best.safetensors").write_text("weights of another run")
     train(folder, "--updates", "3", status=1, says="p.best.safetensors is there already")
