@@ -52,9 +52,8 @@ static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, "play"},
     {"world", OPTION_TEXT, &asked.world, "NAME", WORLD_HELP},
     {"opponent", OPTION_TEXT, &asked.opponent, "WHO",
-     "of pong: game, its own player (default); self; frozen, the policy as it began; league, snapshots of "
-     "its "
-     "past, those the more that it loses to"},
+     "of pong, and of a library of two seats: game, its own player (default); self; frozen, the policy as it "
+     "began; league, snapshots of its past (OUT.league.N), those the more that it loses to"},
     {"repeat", OPTION_INT, &asked.repeat, "N",
      "frames that an action is held, which count as one (default 1)"},
     {"frames", OPTION_INT, &asked.frames, "N",

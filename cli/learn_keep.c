@@ -143,10 +143,30 @@ static bool take_notes(learn_run *r)
     return fine || complain("notes", &error) == 0;
 }
 
+bool learn_can_save(const learn_run *r)
+{
+    return r->world->state_bytes && r->world->save && r->world->load;
+}
+
+/* Of a world that cannot be saved. */
+static bool save_weights(const learn_run *r)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_model *model = NULL;
+    bool fine = exphil_trainer_model(r->trainer, EXPHIL_WEIGHTS, &model, &error) >= 0 &&
+                exphil_model_save(model, r->o->out, &error) >= 0;
+    exphil_model_destroy(model);
+    return fine || complain(r->o->out, &error) == 0;
+}
+
 bool learn_save(learn_run *r)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!take_notes(r)) return false;
+    if (!learn_can_save(r)) {
+        r->saved_ns = now_ns();
+        return save_weights(r);
+    }
     bool fine = exphil_learner_save(r->learner, r->rollout, r->world, r->o->out, &error) >= 0;
     r->saved_ns = now_ns();
     if (fine) league_saved(r);
@@ -240,6 +260,18 @@ static bool read_best(learn_run *r)
 bool learn_resume(learn_run *r)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
+    if (!learn_can_save(r)) {
+        if (r->o->resume)
+            fprintf(stderr,
+                    "exphil: --resume: this world cannot be saved (no save and load): --init %s starts from "
+                    "its weights\n",
+                    r->o->out);
+        else if (!r->o->quiet)
+            fprintf(stderr,
+                    "exphil: this world cannot be saved (no save and load): there is no checkpoint, and "
+                    "--resume will not go on\n");
+        return !r->o->resume;
+    }
     if (!r->o->resume) return true;
     if (exphil_learner_resume(r->learner, r->rollout, r->world, r->o->out, &error) < 0)
         return complain(r->checkpoint, &error) == 0;

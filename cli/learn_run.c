@@ -317,6 +317,12 @@ static int finish(learn_run *r, exphil_status ended)
     bool saved = r->played == r->resumed_at || learn_save(r);
     stop_hold(false);
     if (!saved) return 1;
+    if ((stopped || ended < 0) && !learn_can_save(r)) {
+        fprintf(stderr, "exphil: %s%s after %" PRId64 " of %" PRId64 " frames; the weights are in %s\n",
+                stopped ? "stopped by " : "ended", stopped ? stop_name() : "", r->played, r->o->frames,
+                r->o->out);
+        return stopped ? stop_status() : 1;
+    }
     if (stopped || ended < 0) {
         fprintf(stderr,
                 "exphil: %s%s after %" PRId64 " of %" PRId64

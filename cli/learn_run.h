@@ -91,6 +91,7 @@ bool learn_may_begin(learn_run *r, const char *out);
 bool learn_open_log(learn_run *r);
 void learn_log_chunk(learn_run *r, double frames_per_second);
 bool learn_save(learn_run *r);
+bool learn_can_save(const learn_run *r); /* its world can: there is a checkpoint */
 bool learn_resume(learn_run *r);
 /* A score, where one is due; the best weights are kept. */
 bool learn_watch(learn_run *r);

@@ -80,8 +80,13 @@ static bool open_foreign(const char *name, int64_t lanes, int seats, exphil_worl
     (void)snprintf(word, sizeof word, "%.*s", (int)length, name);
     exphil_world_open_fn open = open_of(word);
     if (!open) return false;
-    if (open(name[length] ? name + length + 1 : "", lanes, seats, world, &error) < 0)
-        return complain("--world", &error) == 0;
+    exphil_status status = open(name[length] ? name + length + 1 : "", lanes, seats, world, &error);
+    if (status < 0 && error.status == EXPHIL_OK) {
+        fprintf(stderr, "exphil: --world %s refuses %lld games of %d seat%s: %s, and does not say why\n",
+                word, (long long)lanes, seats, seats == 1 ? "" : "s", exphil_status_name(status));
+        return false;
+    }
+    if (status < 0) return complain("--world", &error) == 0;
     const char *wrong = !world->step || !world->reset || !world->spec ? "without step, reset or spec"
                         : world->lanes != lanes                       ? "with another number of lanes"
                         : world->seats != seats                       ? "with another number of seats"

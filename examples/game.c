@@ -75,6 +75,12 @@ static int32_t load(void *user, int64_t lane, const void *state)
     return memcpy((game *)user + lane, state, sizeof(game)), 0;
 }
 
+static exphil_status refuse(exphil_error *error, exphil_status status, const char *why)
+{
+    if (error) error->status = status, snprintf(error->message, sizeof error->message, "%s", why);
+    return status;
+}
+
 /* What exphil learn --world asks for; a host of your own fills the same struct itself. */
 exphil_status exphil_world_open(const char *arguments, int64_t lanes, int64_t seats, exphil_world *world,
                                 exphil_error *error);
@@ -85,30 +91,39 @@ exphil_status exphil_world_open(const char *arguments, int64_t lanes, int64_t se
     static const exphil_spec spec = {.struct_size = sizeof spec,
                                      .layout = "catch",
                                      .codec = "move",
-                                     .layout_hash = 1,
                                      .float_count = 4,
                                      .head_count = 1,
                                      .heads = move_head};
     game *games = seats == 1 ? calloc((size_t)lanes, sizeof *games) : NULL;
-    (void)arguments, (void)error;
-    if (!games) return seats == 1 ? EXPHIL_E_MEMORY : EXPHIL_E_UNSUPPORTED;
-    *world =
-        (exphil_world){sizeof *world, games, &spec, lanes, 1, sizeof(game), reset, step, save, load, free};
+    (void)arguments;
+    if (!games)
+        return refuse(error, seats == 1 ? EXPHIL_E_MEMORY : EXPHIL_E_UNSUPPORTED, "catch has one seat");
+    *world = (exphil_world){.struct_size = sizeof *world,
+                            .user = games,
+                            .spec = &spec,
+                            .lanes = lanes,
+                            .seats = 1,
+                            .state_bytes = sizeof(game),
+                            .reset = reset,
+                            .step = step,
+                            .save = save,
+                            .load = load,
+                            .destroy = free};
     return EXPHIL_OK;
 }
 
 #ifdef TEACHER /* runs after the ball where it is now */
 int main(void)
 {
-    double caught = 0.0;
+    double points = 0.0; /* one for a ball that is caught, less one for each that is missed */
     float row[4];
     uint8_t end = 0;
     for (uint64_t seed = 0; seed < 100; seed++, end = 0) {
         game g;
         for (reset(&g, 0, seed, row, NULL); !end;)
-            caught += (double)move(&g, g.x < g.paddle - 0.02f ? 1 : g.x > g.paddle + 0.02f ? 2 : 0, &end);
+            points += (double)move(&g, g.x < g.paddle - 0.02f ? 1 : g.x > g.paddle + 0.02f ? 2 : 0, &end);
     }
-    printf("the script: mean return %.2f of 20\n", caught / 100.0);
+    printf("the script: mean return %.2f, so it catches %.1f of 20\n", points / 100.0, 10.0 + points / 200.0);
     return 0;
 }
 #endif

@@ -70,8 +70,8 @@ def clone(asked, corpus, seed, weights):
 
 
 def learn(asked, weights, corpus, seed, learned):
-    return play(asked, 2 * MINUTE, "--seat", asked.map, asked.libretro / "pong_person.so", EXPHIL_MODE="learn", EXPHIL_LEARN_PACED=1,
-                EXPHIL_MODEL=weights, EXPHIL_RECORD=corpus, EXPHIL_LEARNED=learned, EXPHIL_SEED=seed)  # fmt: skip
+    return play(asked, 2 * MINUTE, "--seat", asked.map, asked.libretro / "pong_person.so", EXPHIL_MODE="learn",
+                EXPHIL_LEARN_PACED=1, EXPHIL_MODEL=weights, EXPHIL_RECORD=corpus, EXPHIL_LEARNED=learned, EXPHIL_SEED=seed)  # fmt: skip
 
 
 def points(asked, weights, choice):

@@ -213,9 +213,8 @@ typedef struct exphil_world {
     size_t struct_size;
     void *user;
     const exphil_spec *spec;
-    int64_t lanes,
-        seats; /* seats: 1..8; one policy plays all of them. Against another one the host plays itself, with
-                             exphil_rollout_step, exphil_rollout_reward and a session of the other's */
+    int64_t lanes;
+    int64_t seats; /* 1..8; one policy plays all of them. Against others: exphil_world_against (match.h) */
     size_t state_bytes; /* of what save writes; 0: games cannot be saved */
     /* A new episode, which is a function of seed alone: floats [seats, F], ids [seats, K] of its first row. */
     int32_t (*reset)(void *user, int64_t lane, uint64_t seed, float *floats, int32_t *ids);

@@ -23,8 +23,8 @@ typedef struct exphil_match_config {
     size_t struct_size;
     int64_t games; /* even: each start is played twice, with seats exchanged; 0 = 200, at most 1000000 */
     int64_t most_frames; /* of a game, which the leader then wins; 0 = 20000 */
-    /* Who has made so many points first has won the game; 0 = 11, negative: the world's end decides. Points of a seat are its
-     * rewards above 0 */
+    /* Who has made so many points first has won the game; 0 = 11, negative: the world's end decides. A game that ends before, by
+     * the world or by most_frames, is won by who leads. Points of a seat are its rewards above 0 */
     double points;
     uint64_t seed;         /* of starts and draws */
     int32_t deterministic; /* 1: both take the likeliest actions; 0: actions are drawn, at temperature 1 */

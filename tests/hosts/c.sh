@@ -121,13 +121,34 @@ grep -q 'EXPHIL_E_IO' apart.log || { cat apart.log; fail "apart does not say why
 "${CC:-cc}" -O2 -Wall -Wextra -Werror -shared -fPIC "$here/examples/game.c" $(pkg-config --cflags exphil) -o game.so || fail "game.so"
 # shellcheck disable=SC2046
 "${CC:-cc}" -O2 -Wall -Wextra -Werror -DTEACHER "$here/examples/game.c" $(pkg-config --cflags exphil) -lm -o teacher || fail "teacher"
-script=$(./teacher | sed -n 's/.*mean return \([0-9.]*\) of 20/\1/p')
+script=$(./teacher | sed -n 's/.*mean return \([0-9.]*\), .*/\1/p')
 "$exphil" learn --world ./game.so --no-previous-action --frames 1000000 --scores 2 --json --quiet --out catcher.safetensors \
   >game.json || fail "learn of game.c"
 caught=$(sed -n 's/.*"score":\([-0-9.]*\),.*/\1/p' game.json)
 awk -v script="$script" -v caught="$caught" 'BEGIN { exit !(script > 5 && caught > script + 5) }' ||
   fail "the script catches $script, who learns $caught"
 echo "c: of 20 balls, missed ones taken off, the script of game.c catches $script, the policy $caught"
+
+# One that cannot be saved is learnt all the same, without a checkpoint; one that refuses says why, or that it does not.
+sed '/\.state_bytes = /d; /\.save = /d; /\.load = /d; /^static int32_t save/,/^}/d; /^static int32_t load/,/^}/d' \
+  "$here/examples/game.c" >unsaved.c
+sed 's/if (error) error->status/if (0) error->status/' "$here/examples/game.c" >silent.c
+for name in unsaved silent; do
+  # shellcheck disable=SC2046
+  "${CC:-cc}" -O2 -Wall -Wextra -Werror -shared -fPIC $name.c $(pkg-config --cflags exphil) -o $name.so || fail "$name.so"
+done
+"$exphil" learn --world ./unsaved.so --no-previous-action --frames 8192 --episodes 1 --out unsaved >unsaved.log 2>&1 ||
+  fail "$(cat unsaved.log)"
+grep -q 'this world cannot be saved' unsaved.log || fail "that a world cannot be saved is not said: $(cat unsaved.log)"
+"$exphil" info unsaved >info.log 2>&1 || fail "no weights of a world that cannot be saved: $(cat info.log)"
+[ ! -e unsaved.optimizer ] || fail "a checkpoint of a world that cannot be saved"
+if "$exphil" learn --world ./unsaved.so --frames 8192 --resume --out unsaved >unsaved.log 2>&1; then fail "it goes on"; fi
+grep -q -- '--resume: ' unsaved.log || fail "--resume without a checkpoint: $(cat unsaved.log)"
+for name in game silent; do
+  if "$exphil" learn --world ./$name.so --opponent self --frames 64 --out none >$name.log 2>&1; then fail "$name: two seats"; fi
+done
+grep -q 'catch has one seat' game.log || fail "game.so does not say why: $(cat game.log)"
+grep -q 'silent.so refuses .* EXPHIL_E_UNSUPPORTED, and does not say why' silent.log || fail "silent.so: $(cat silent.log)"
 
 # Replays of the drill in a folder and beside it, one of them damaged: training goes on without it.
 mkdir -p drills
