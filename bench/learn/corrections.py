@@ -7,7 +7,7 @@ FOLDER: where examples/libretro was built. Arms: a clone of a minute of a script
 plugin, in which the same script (pong_person.c) takes over by the button when a ball would be missed; and a clone of three
 minutes, the same amount without anybody taking over. The game waits for what learns every two seconds (EXPHIL_LEARN_PACED), so
 that the figures do not depend on the machine. Intervals: 95 % by bootstrap over starts. Seeds are those of the weights and the
-draws; the recording is the same. --late: instead, frames that come late in two minutes of real time, in turns with the learner
+draws; the recording is the same. --late: instead, frames that come late in so many seconds of real time, in turns with the learner
 and without.
 """
 import argparse
@@ -33,7 +33,7 @@ def main():
     parser.add_argument("--core", type=Path, default=Path("/usr/lib/x86_64-linux-gnu/libretro/gambatte_libretro.so"),
                         help="(default: %(default)s)")  # fmt: skip
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="(default: %(default)s)")
-    for name, usual in ("starts", 100), ("frames", 3000), ("jobs", 2), ("rounds", 3):
+    for name, usual in ("starts", 100), ("frames", 2000), ("jobs", 2), ("rounds", 3), ("seconds", 120):
         parser.add_argument(f"--{name}", type=int, default=usual, help="(default: %(default)s)")
     parser.add_argument("--late", action="store_true")
     asked = parser.parse_args()
@@ -71,7 +71,8 @@ def clone(asked, corpus, seed, weights):
 
 def learn(asked, weights, corpus, seed, learned):
     return play(asked, 2 * MINUTE, "--seat", asked.map, asked.libretro / "pong_person.so", EXPHIL_MODE="learn",
-                EXPHIL_LEARN_PACED=1, EXPHIL_MODEL=weights, EXPHIL_RECORD=corpus, EXPHIL_LEARNED=learned, EXPHIL_SEED=seed)  # fmt: skip
+                EXPHIL_LEARN_PACED=1, EXPHIL_MODEL=weights, EXPHIL_RECORD=corpus, EXPHIL_LEARNED=learned,
+                EXPHIL_SEED=seed)  # fmt: skip
 
 
 def points(asked, weights, choice):
@@ -125,11 +126,11 @@ def late(asked, folder):
         for way in ("with", "without") if i % 2 else ("without", "with"):
             mode = {"EXPHIL_MODE": "learn", "EXPHIL_RECORD": folder / "minute.corpus", "EXPHIL_LEARNED": folder / f"learned{i}"}
             settings = mode if way == "with" else {"EXPHIL_MODE": "play"}
-            said = play(asked, 2 * MINUTE, "--realtime", "--seat", asked.map, asked.libretro / "pong_person.so",
+            said = play(asked, 60 * asked.seconds, "--realtime", "--seat", asked.map, asked.libretro / "pong_person.so",
                         EXPHIL_MODEL=folder / "clone", **settings)  # fmt: skip
             told[way] = int(re.search(r"^late (\d+)", said, re.M)[1])
             worst = re.search(r"^decision .*max ([0-9.]+) us", said, re.M)[1]
-            print(f"round {i + 1}, {way:7} the learner: {told[way]} of {2 * MINUTE} frames late, slowest decision {worst} us",
+            print(f"round {i + 1}, {way:7} the learner: {told[way]} of {60 * asked.seconds} frames late, slowest decision {worst} us",
                   flush=True)  # fmt: skip
         fine = fine and told["with"] <= told["without"]
     print(f"no more late frames with it in each round: {'yes' if fine else 'NO'}")
