@@ -130,8 +130,8 @@ def late(asked, folder):
                         EXPHIL_MODEL=folder / "clone", **settings)  # fmt: skip
             told[way] = int(re.search(r"^late (\d+)", said, re.M)[1])
             worst = re.search(r"^decision .*max ([0-9.]+) us", said, re.M)[1]
-            print(f"round {i + 1}, {way:7} the learner: {told[way]} of {60 * asked.seconds} frames late, slowest decision {worst} us",
-                  flush=True)  # fmt: skip
+            print(f"round {i + 1}, {way:7} the learner: {told[way]} of {60 * asked.seconds} frames late, "
+                  f"slowest decision {worst} us", flush=True)  # fmt: skip
         fine = fine and told["with"] <= told["without"]
     print(f"no more late frames with it in each round: {'yes' if fine else 'NO'}")
     return 0 if fine else 1
