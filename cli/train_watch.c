@@ -155,7 +155,7 @@ bool watch_score(train_state *r)
         history_held(&r->history, r->done, &r->held_report);
     }
     standing now = scores_stand(&r->scores, r->options->least_gain);
-    const int m = r->scores.metric;
+    const int m = (int)r->scores.metric;
     (void)snprintf(r->words, sizeof r->words, "  held out %s %.4f, best %.4f", score_names[m], one.of[m],
                    now.best->of[m]);
     return now.best != now.last || keep_best(r);
@@ -196,7 +196,7 @@ void watch_json(const train_state *r, json_t *object)
 {
     const train_options *o = r->options;
     standing now = scores_stand(&r->scores, o->least_gain);
-    const int m = r->scores.metric;
+    const int m = (int)r->scores.metric;
     if (!now.best) return;
     json_t *best = json_pack("{s:o,s:s,s:I,s:I,s:b}", "weights", path_json(o->best_weights), "by",
                              score_names[m], "update", (json_int_t)now.best->update, "without_gain",
