@@ -1,202 +1,10 @@
-/* A policy that learns behind the game it plays: it learns what the person does, with any delay; paced, the bits follow
- * from what was given alone; a run that was saved goes on; frames that were rolled back are not learnt from; and reinforcement
- * is that of a learner in one context. */
+/* A policy that learns behind the game it plays: paced, the bits follow from what was given alone; a run that was saved goes
+ * on; frames that were rolled back are not learnt from; and reinforcement is that of a learner in one context. */
 #include "live_case.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-typedef struct bench {
-    exphil_context *context;
-    exphil_model *model;
-    exphil_live_config config;
-    exphil_session_config session;
-    exphil_context_config learning;
-    exphil_sampling sampling;
-    exphil_optimizer_config optimizer;
-} bench;
-
-static void bench_make(bench *b, const char *blocks, int32_t delay)
-{
-    exphil_model_config model = model_case_config(blocks, EXPHIL_TYPE_F32);
-    memset(b, 0, sizeof *b);
-    b->context = test_context(NULL, NULL, 1);
-    model.delay_frames = delay;
-    model.neutral_start = 1;
-    model.value = EXPHIL_VALUE_SHARED;
-    b->model = model_case_create(b->context, &model);
-    b->config = (exphil_live_config)EXPHIL_LIVE_CONFIG_INIT;
-    b->session = (exphil_session_config)EXPHIL_SESSION_CONFIG_INIT;
-    b->learning = (exphil_context_config)EXPHIL_CONTEXT_CONFIG_INIT;
-    b->sampling = (exphil_sampling)EXPHIL_SAMPLING_INIT;
-    b->optimizer = (exphil_optimizer_config)EXPHIL_OPTIMIZER_CONFIG_INIT;
-    assert_ok(exphil_model_sampling(b->model, &b->sampling, NULL));
-    b->sampling.batch = 4;
-    if (!b->sampling.time) b->sampling.time = 20;
-    b->optimizer.rate = 0.01;
-    b->session.seed = 3;
-    b->learning.threads = 1;
-    b->config.session = &b->session;
-    b->config.context = &b->learning;
-    b->config.sampling = &b->sampling;
-    b->config.optimizer = &b->optimizer;
-    b->config.piece_frames = 50;
-    b->config.updates = 6;
-    b->config.seed = 11;
-}
-
-static void bench_free(bench *b)
-{
-    exphil_model_destroy(b->model);
-    exphil_context_destroy(b->context);
-}
-
-static exphil_live *live_of(const bench *b)
-{
-    exphil_live *live = NULL;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_live_create(b->model, &b->config, &live, &error) < 0) fail_msg("%s", error.message);
-    return live;
-}
-
-/* ---- imitation -------------------------------------------------------------------------------------------------- */
-
-static void what_the_person_does_is_learnt(void **state)
-{
-    static const char *const patterns[] = {"mlp", "gru", "mamba", "attention"};
-    for (int32_t i = 0; i < 8; i++) {
-        bench b;
-        uint64_t hash = 0;
-        const int32_t delay = i / 4 * 3;
-        bench_make(&b, patterns[i % 4], delay);
-        b.config.updates = 40;
-        exphil_live *live = live_of(&b);
-        live_person person = live_person_of(1, delay);
-        const live_plan plan = {.frames = 1500, .on = 60, .of = 100, .episode = 400};
-        live_play(live, &person, &plan, &hash);
-        assert_ok(exphil_live_settle(live, NULL));
-        exphil_model *learnt = NULL;
-        assert_ok(exphil_live_model(live, &learnt, NULL));
-        double before = live_agreement(b.model, 2, 1000), after = live_agreement(learnt, 2, 1000);
-        print_message("%-9s delay %d: the person's stick in %2.0f %% of frames, before %2.0f %%\n",
-                      patterns[i % 4], delay, 100.0 * after, 100.0 * before);
-        assert_true(before < 0.5);
-        assert_true(after > 0.95);
-        const exphil_live_info info = live_info(live);
-        assert_int_equal(info.frames, 1500);
-        assert_int_equal(info.person, 900);
-        assert_int_equal(info.dropped, 0);
-        assert_int_equal(info.failed, EXPHIL_OK);
-        assert_true(info.adopted > 0 && info.updates >= info.pieces * 40);
-        /* of an episode the first d frames were decided before it, and the row that decides the last d is not there to learn */
-        assert_in_range(info.learnt, 900 - 4 * delay, 900);
-        exphil_model_destroy(learnt);
-        exphil_live_destroy(live);
-        bench_free(&b);
-    }
-}
-
-/* Windows are learnt from too. */
-static void windows_are_learnt_from(void **state)
-{
-    bench b;
-    uint64_t hash = 0;
-    exphil_model_config model = model_case_config("attention", EXPHIL_TYPE_F32);
-    bench_make(&b, "mlp", 0);
-    exphil_model_destroy(b.model);
-    model.mode = EXPHIL_MODE_WINDOW;
-    model.window_frames = 6;
-    b.model = model_case_create(b.context, &model);
-    b.sampling = (exphil_sampling)EXPHIL_SAMPLING_INIT;
-    assert_ok(exphil_model_sampling(b.model, &b.sampling, NULL));
-    b.sampling.last_only = 1;
-    b.config.updates = 150;
-    exphil_live *live = live_of(&b);
-    live_person person = live_person_of(1, 1);
-    const live_plan plan = {.frames = 600, .on = 60, .of = 100, .episode = 400};
-    live_play(live, &person, &plan, &hash);
-    assert_ok(exphil_live_settle(live, NULL));
-    exphil_model *learnt = NULL;
-    assert_ok(exphil_live_model(live, &learnt, NULL));
-    assert_true(live_agreement(learnt, 2, 500) > 0.9);
-    exphil_model_destroy(learnt);
-    exphil_live_destroy(live);
-    bench_free(&b);
-}
-
-/* Frames in which the policy plays teach nothing, unless they are approved. */
-static void what_is_let_pass_counts_where_it_is_approved(void **state)
-{
-    bench b;
-    uint64_t hash = 0;
-    bench_make(&b, "gru", 0);
-    const live_plan alone = {.frames = 500, .on = 0, .of = 1, .episode = 200};
-    for (int approved = 0; approved < 2; approved++) {
-        b.config.approved = approved ? 0.25 : 0.0;
-        exphil_live *live = live_of(&b);
-        live_person person = live_person_of(1, 0);
-        live_play(live, &person, &alone, &hash);
-        assert_ok(exphil_live_settle(live, NULL));
-        const exphil_live_info info = live_info(live);
-        assert_int_equal(info.learnt, 0);
-        assert_int_equal(info.pieces > 0, approved);
-        assert_int_equal(info.updates > 0, approved);
-        exphil_live_destroy(live);
-    }
-    bench_free(&b);
-}
-
-enum { GIVEN = 20000 };
-
-/* The host's data, which are many, hold the share that is left to them: a person who does otherwise than they say wins by share.
- * What the host says of its games by their numbers is not of pieces. */
-static void data_keep_their_share(void **state)
-{
-    static float floats[GIVEN][13];
-    static int32_t ids[GIVEN][2], actions[GIVEN][3];
-    double kept[2];
-    for (int i = 0; i < 2; i++) {
-        bench b;
-        uint64_t hash = 0;
-        exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
-        exphil_dataset *dataset = NULL;
-        bench_make(&b, "mlp", 0);
-        live_person other = live_person_of(5, 0);
-        for (int f = 0; f < GIVEN; f++) {
-            live_person_look(&other, floats[f], ids[f], actions[f]);
-            actions[f][1] = (ids[f][0] + 3) % 5; /* the person's is (ids[0] + 2) % 5 */
-        }
-        config.spec = &model_case_spec;
-        assert_ok(exphil_dataset_create(b.context, &config, &dataset, NULL));
-        for (int g = 0; g < 20; g++) {
-            const int at = g * (GIVEN / 20);
-            assert_ok(exphil_dataset_add_rows(dataset, (uint64_t)g + 1, GIVEN / 20, floats[at], ids[at],
-                                              actions[at], NULL));
-        }
-        for (uint64_t g = 1; g <= 8; g++)
-            assert_ok(exphil_dataset_weight(dataset, g, 0, INT32_MIN, INT32_MAX, 0.5, NULL));
-        b.config.dataset = dataset;
-        b.config.share = i ? 0.9 : 0.1;
-        b.config.updates = 20;
-        b.sampling.batch = 10;
-        exphil_live *live = live_of(&b);
-        exphil_dataset_destroy(dataset); /* what it had is kept */
-        live_person person = live_person_of(1, 0);
-        const live_plan plan = {.frames = 4000, .on = 1, .of = 1, .episode = 400};
-        live_play(live, &person, &plan, &hash);
-        assert_ok(exphil_live_settle(live, NULL));
-        exphil_model *learnt = NULL;
-        assert_ok(exphil_live_model(live, &learnt, NULL));
-        kept[i] = live_agreement(learnt, 2, 1000);
-        exphil_model_destroy(learnt);
-        exphil_live_destroy(live);
-        bench_free(&b);
-    }
-    print_message("as the person: %.2f with a share of 0.1, %.2f with 0.9\n", kept[0], kept[1]);
-    assert_true(kept[0] < 0.1);
-    assert_true(kept[1] > 0.8);
-}
 
 /* ---- Melee ------------------------------------------------------------------------------------------------------- */
 
@@ -255,14 +63,14 @@ static void paced_runs_are_the_same(void **state)
     for (int p = 0; p < 2; p++) {
         uint64_t first[2] = {0, 0};
         for (int i = 0; i < 5; i++) {
-            bench b;
+            live_bench b;
             uint64_t hash = 0;
-            bench_make(&b, patterns[p], p);
+            live_bench_make(&b, patterns[p], p);
             b.config.paced = 1;
             b.config.rollback_frames = i == 3 ? 20 : 0;
             b.config.ring_frames = i == 4 ? 250 : 0;
             b.learning.threads = i == 1 ? 4 : i == 2 ? 2 : 1;
-            exphil_live *live = live_of(&b);
+            exphil_live *live = live_bench_live(&b);
             live_person person = live_person_of(1, p);
             live_play(live, &person, &paced_plan, &hash);
             assert_ok(exphil_live_settle(live, NULL));
@@ -271,12 +79,12 @@ static void paced_runs_are_the_same(void **state)
             assert_int_equal(hash, first[0]);
             assert_int_equal(live_weights(live), first[1]);
             exphil_live_destroy(live);
-            bench_free(&b);
+            live_bench_free(&b);
         }
     }
 }
 
-static exphil_dataset *some_data(const bench *b, int64_t frames)
+static exphil_dataset *some_data(const live_bench *b, int64_t frames)
 {
     exphil_dataset *dataset = NULL;
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
@@ -292,14 +100,14 @@ static exphil_dataset *some_data(const bench *b, int64_t frames)
 
 static void saved_runs_go_on(void **state)
 {
-    bench b;
+    live_bench b;
     uint64_t straight = 0, cut = 0;
 
     const char *path = (test_folder(), test_path("live.safetensors"));
-    bench_make(&b, "mamba gru", 2);
+    live_bench_make(&b, "mamba gru", 2);
     b.config.paced = 1;
     b.config.dataset = some_data(&b, 700); /* it goes on where it was, in the midst of an episode */
-    exphil_live *live = live_of(&b), *again = live_of(&b);
+    exphil_live *live = live_bench_live(&b), *again = live_bench_live(&b);
     exphil_dataset_destroy((exphil_dataset *)(uintptr_t)b.config.dataset);
     live_person person = live_person_of(1, 2);
     live_play(live, &person, &paced_plan, &straight);
@@ -327,18 +135,18 @@ static void saved_runs_go_on(void **state)
     test_folder_remove();
     exphil_live_destroy(live);
     exphil_live_destroy(again);
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 /* With other data beside it a run goes on too: it keeps what the person did. */
 static void other_data_may_stand_beside_it(void **state)
 {
-    bench b;
+    live_bench b;
     uint64_t hash = 0;
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_dataset *dataset = NULL;
     const char *path = (test_folder(), test_path("live.safetensors"));
-    bench_make(&b, "gru", 0);
+    live_bench_make(&b, "gru", 0);
     config.spec = &model_case_spec;
     assert_ok(exphil_dataset_create(b.context, &config, &dataset, NULL));
     b.config.dataset = dataset;
@@ -349,7 +157,7 @@ static void other_data_may_stand_beside_it(void **state)
         live_person_look(&person, floats, ids, action);
         assert_ok(exphil_dataset_add_rows(dataset, game, 1, floats, ids, action, NULL));
         if (game == 1) continue; /* at first there are two games */
-        exphil_live *live = live_of(&b);
+        exphil_live *live = live_bench_live(&b);
         if (game == 3) assert_ok(exphil_live_resume(live, path, NULL));
         assert_int_equal(live_info(live).learnt, game == 3 ? 100 : 0);
         const live_plan plan = {.frames = 100, .on = 1, .of = 1, .episode = 100};
@@ -360,19 +168,19 @@ static void other_data_may_stand_beside_it(void **state)
     }
     exphil_dataset_destroy(dataset);
     test_folder_remove();
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 /* The thread saves by itself, and a run goes on from there. */
 static void the_thread_saves_by_itself(void **state)
 {
-    bench b;
+    live_bench b;
     uint64_t hash = 0;
-    bench_make(&b, "gru", 0);
+    live_bench_make(&b, "gru", 0);
     (void)test_folder();
     b.config.path = test_path("kept");
     b.config.save_pieces = 2;
-    exphil_live *live = live_of(&b), *again = NULL;
+    exphil_live *live = live_bench_live(&b), *again = NULL;
     live_person person = live_person_of(1, 0);
     const live_plan plan = {.frames = 50 * 5, .on = 1, .of = 1, .episode = 1000};
     live_play(live, &person, &plan, &hash);
@@ -382,13 +190,13 @@ static void the_thread_saves_by_itself(void **state)
     assert_int_equal(info.saved, 2);
     assert_int_equal(info.unsaved, EXPHIL_OK);
     exphil_live_destroy(live);
-    again = live_of(&b);
+    again = live_bench_live(&b);
     assert_ok(exphil_live_resume(again, b.config.path, NULL));
     assert_int_equal(live_info(again).pieces, 4);
     assert_int_equal(live_info(again).learnt, 200);
     exphil_live_destroy(again);
     b.config.path = test_path("no/folder");
-    live = live_of(&b);
+    live = live_bench_live(&b);
     live_play(live, &person, &plan, &hash);
     assert_ok(exphil_live_settle(live, NULL));
     assert_int_equal(live_info(live).saved, 0);
@@ -397,7 +205,7 @@ static void the_thread_saves_by_itself(void **state)
     assert_int_equal(live_info(live).failed, EXPHIL_OK);
     exphil_live_destroy(live);
     test_folder_remove();
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 /* ---- rollback ---------------------------------------------------------------------------------------------------- */
@@ -407,13 +215,13 @@ static void frames_that_are_taken_back_are_not_learnt(void **state)
 {
     uint64_t first[2] = {0, 0};
     for (int back = 0; back < 2; back++) {
-        bench b;
+        live_bench b;
         uint64_t hash = 0;
         enum { BACK = 12 };
-        bench_make(&b, "mamba gru", 1);
+        live_bench_make(&b, "mamba gru", 1);
         b.config.paced = 1;
         b.config.rollback_frames = BACK;
-        exphil_live *live = live_of(&b);
+        exphil_live *live = live_bench_live(&b);
         exphil_session *session = exphil_live_session(live);
         const size_t bytes = exphil_session_state_size(session);
         unsigned char *kept = malloc(bytes);
@@ -443,20 +251,20 @@ static void frames_that_are_taken_back_are_not_learnt(void **state)
         assert_int_equal(live_weights(live), first[1]);
         free(kept);
         exphil_live_destroy(live);
-        bench_free(&b);
+        live_bench_free(&b);
     }
 }
 
 /* Farther back than was said, what was shown stays, and what follows is another episode to learning. */
 static void farther_back_is_a_gap(void **state)
 {
-    bench b;
+    live_bench b;
     float floats[13];
     int32_t ids[2], action[3], actions[3];
-    bench_make(&b, "gru", 0);
+    live_bench_make(&b, "gru", 0);
     b.config.paced = 1;
     b.config.rollback_frames = 2;
-    exphil_live *live = live_of(&b);
+    exphil_live *live = live_bench_live(&b);
     exphil_session *session = exphil_live_session(live);
     const size_t bytes = exphil_session_state_size(session);
     unsigned char *kept = malloc(bytes);
@@ -474,7 +282,7 @@ static void farther_back_is_a_gap(void **state)
     assert_int_equal(info.learnt, 38);
     free(kept);
     exphil_live_destroy(live);
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 typedef struct walk {
@@ -509,18 +317,19 @@ static void only_what_led_to_the_state_is_learnt(void **state)
 {
     static const struct {
         const char *name;
-        int64_t ring, rollback, pieces, learnt, undone; /* undone: taken back, or dropped, as the thread had made room or not */
+        int64_t ring, rollback, pieces, learnt,
+            undone; /* undone: taken back, or dropped, as the thread had made room or not */
     } expected[] = {{"a gap, restored twice", 0, 2, 2, 21, 3},
                     {"sideways, between two branches", 0, 20, 2, 15, 10},
                     {"over frames that were dropped", 21, 20, 2, 24, 5}};
     for (int i = 0; i < 3; i++) {
-        bench b;
-        bench_make(&b, "gru", 0);
+        live_bench b;
+        live_bench_make(&b, "gru", 0);
         b.config.paced = 1;
         b.config.ring_frames = expected[i].ring;
         b.config.rollback_frames = expected[i].rollback;
         b.config.piece_frames = 1000;
-        walk w = {.live = live_of(&b), .person = live_person_of(1, 0)};
+        walk w = {.live = live_bench_live(&b), .person = live_person_of(1, 0)};
         w.bytes = exphil_session_state_size(exphil_live_session(w.live));
         for (int k = 0; k < 3; k++) w.kept[k] = malloc(w.bytes);
         if (i == 0) {
@@ -560,23 +369,23 @@ static void only_what_led_to_the_state_is_learnt(void **state)
         assert_int_equal(info.taken_back + info.dropped, expected[i].undone);
         for (int k = 0; k < 3; k++) free(w.kept[k]);
         exphil_live_destroy(w.live);
-        bench_free(&b);
+        live_bench_free(&b);
     }
 }
 
 /* However often it is settled, each frame of the person is learnt from once, but for the first d of an episode. */
 static void settling_loses_nothing(void **state)
 {
-    bench b;
+    live_bench b;
     uint64_t hash = 0;
-    bench_make(&b, "gru", 5);
-    exphil_live *live = live_of(&b);
+    live_bench_make(&b, "gru", 5);
+    exphil_live *live = live_bench_live(&b);
     live_person person = live_person_of(1, 5);
     const live_plan plan = {.frames = 200, .on = 1, .of = 1, .episode = 1000, .settle = 10};
     live_play(live, &person, &plan, &hash);
     assert_int_equal(live_info(live).learnt, 195);
     exphil_live_destroy(live);
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 /* ---- reinforcement ---------------------------------------------------------------------------------------------- */
@@ -636,9 +445,9 @@ static void reinforcement_is_that_of_one_context(void **state)
 /* Paced, what was settled in the midst of a chunk enters when that ends. */
 static void settled_weights_enter_with_the_next_chunk(void **state)
 {
-    bench b;
+    live_bench b;
     exphil_live_config config = EXPHIL_LIVE_CONFIG_INIT;
-    bench_make(&b, "gru", 0);
+    live_bench_make(&b, "gru", 0);
     config.way = EXPHIL_LIVE_REINFORCE;
     config.time = 16;
     config.paced = 1;
@@ -655,15 +464,15 @@ static void settled_weights_enter_with_the_next_chunk(void **state)
         assert_int_equal(live_info(live).adopted, i >= 31);
     }
     exphil_live_destroy(live);
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 /* Chunks that nobody waits for are learnt from too, and a full ring drops chunks, not frames. */
 static void games_do_not_wait(void **state)
 {
-    bench b;
+    live_bench b;
     exphil_live_config config = EXPHIL_LIVE_CONFIG_INIT;
-    bench_make(&b, "gru", 1);
+    live_bench_make(&b, "gru", 1);
     config.way = EXPHIL_LIVE_REINFORCE;
     config.time = 16;
     config.ring_frames = 1;
@@ -688,16 +497,16 @@ static void games_do_not_wait(void **state)
     assert_int_equal(info.pieces + info.dropped / 17, steps / 17); /* of 16 rows and one of delay */
     assert_int_equal(info.failed, EXPHIL_OK);
     exphil_live_destroy(live);
-    bench_free(&b);
+    live_bench_free(&b);
 }
 
 /* What a person did in the policy's place is not learnt from by PPO: with the person always there, nothing is. */
 static void a_person_is_no_policy(void **state)
 {
     for (int32_t delay = 0; delay < 3; delay += 2) {
-        bench b;
+        live_bench b;
         exphil_live_config config = EXPHIL_LIVE_CONFIG_INIT;
-        bench_make(&b, "gru", delay);
+        live_bench_make(&b, "gru", delay);
         config.way = EXPHIL_LIVE_REINFORCE;
         config.time = 16;
         config.paced = 1;
@@ -716,17 +525,13 @@ static void a_person_is_no_policy(void **state)
         assert_int_equal(live_info(live).pieces, 1);
         assert_int_equal(live_info(live).learnt, 8);
         exphil_live_destroy(live);
-        bench_free(&b);
+        live_bench_free(&b);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_person_does_is_learnt),
-        cmocka_unit_test(windows_are_learnt_from),
-        cmocka_unit_test(what_is_let_pass_counts_where_it_is_approved),
-        cmocka_unit_test(data_keep_their_share),
         cmocka_unit_test(frames_of_melee),
         cmocka_unit_test(paced_runs_are_the_same),
         cmocka_unit_test(saved_runs_go_on),

@@ -80,3 +80,46 @@ exphil_live_info live_info(const exphil_live *live)
     assert_ok(exphil_live_query(live, &info, NULL));
     return info;
 }
+
+void live_bench_make(live_bench *b, const char *blocks, int32_t delay)
+{
+    exphil_model_config model = model_case_config(blocks, EXPHIL_TYPE_F32);
+    memset(b, 0, sizeof *b);
+    b->context = test_context(NULL, NULL, 1);
+    model.delay_frames = delay;
+    model.neutral_start = 1;
+    model.value = EXPHIL_VALUE_SHARED;
+    b->model = model_case_create(b->context, &model);
+    b->config = (exphil_live_config)EXPHIL_LIVE_CONFIG_INIT;
+    b->session = (exphil_session_config)EXPHIL_SESSION_CONFIG_INIT;
+    b->learning = (exphil_context_config)EXPHIL_CONTEXT_CONFIG_INIT;
+    b->sampling = (exphil_sampling)EXPHIL_SAMPLING_INIT;
+    b->optimizer = (exphil_optimizer_config)EXPHIL_OPTIMIZER_CONFIG_INIT;
+    assert_ok(exphil_model_sampling(b->model, &b->sampling, NULL));
+    b->sampling.batch = 4;
+    if (!b->sampling.time) b->sampling.time = 20;
+    b->optimizer.rate = 0.01;
+    b->session.seed = 3;
+    b->learning.threads = 1;
+    b->config.session = &b->session;
+    b->config.context = &b->learning;
+    b->config.sampling = &b->sampling;
+    b->config.optimizer = &b->optimizer;
+    b->config.piece_frames = 50;
+    b->config.updates = 6;
+    b->config.seed = 11;
+}
+
+void live_bench_free(live_bench *b)
+{
+    exphil_model_destroy(b->model);
+    exphil_context_destroy(b->context);
+}
+
+exphil_live *live_bench_live(const live_bench *b)
+{
+    exphil_live *live = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_live_create(b->model, &b->config, &live, &error) < 0) fail_msg("%s", error.message);
+    return live;
+}

@@ -33,4 +33,18 @@ double live_agreement(const exphil_model *model, uint64_t seed, int64_t frames);
 uint64_t live_weights(exphil_live *live); /* hash of the newest */
 exphil_live_info live_info(const exphil_live *live);
 
+/* A model with a value head, and a learner behind it by the configurations that stand here: pieces of 50 frames, 6 updates each. */
+typedef struct live_bench {
+    exphil_context *context;
+    exphil_model *model;
+    exphil_live_config config;
+    exphil_session_config session;
+    exphil_context_config learning;
+    exphil_sampling sampling;
+    exphil_optimizer_config optimizer;
+} live_bench;
+void live_bench_make(live_bench *b, const char *blocks, int32_t delay);
+void live_bench_free(live_bench *b);
+exphil_live *live_bench_live(const live_bench *b); /* fails the test where it cannot be made */
+
 #endif
