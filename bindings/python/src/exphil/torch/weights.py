@@ -167,11 +167,10 @@ def _bytes(value: Tensor) -> bytes:
     return bytes(raw)
 
 
-def _rounded_scale(most: Tensor) -> Tensor:
+def _scale(most: Tensor) -> Tensor:
     """most / 127, rounded up to 16 significant bits."""
     bits = (most / 127.0).view(torch.int32)
-    scale = ((bits + 0xFF) & ~0xFF).view(torch.float32).clamp(min=SCALE_LEAST)
-    return torch.where(most > 0, scale, torch.ones_like(scale))
+    return ((bits + 0xFF) & ~0xFF).view(torch.float32).clamp(min=SCALE_LEAST)
 
 
 def _write(name: str, value: Tensor, dtype: str) -> Dict[str, Array]:
@@ -183,8 +182,9 @@ def _write(name: str, value: Tensor, dtype: str) -> Dict[str, Array]:
     if dtype == "BF16":
         near = torch.where(value.abs() < 2.0**-50, torch.zeros_like(value), value.to(torch.bfloat16).to(torch.float32))
         return {name: Array(dtype, shape, _bytes((near.view(torch.int32) >> 16).to(torch.int16)))}
-    scale = _rounded_scale(value.abs().amax(1))
+    scale = _scale(value.abs().amax(1))
     matrix = torch.round(value / scale.unsqueeze(1)).to(torch.int8)
+    scale = torch.where((matrix == 0).all(1), torch.ones_like(scale), scale)  # that of a row of zeros
     return {name: Array("I8", shape, _bytes(matrix)), name + ".scale": Array("F32", shape[:1], _bytes(scale))}
 
 
