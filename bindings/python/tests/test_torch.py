@@ -192,13 +192,14 @@ def test_noise_of_a_session(tmp_path):
 def test_a_window_is_a_chunk():
     policy = make(**WINDOWS["window"])
     floats, ids = draw_rows(SPEC, 7, 1)
-    state = policy.initial_state(1)
+    state, seen = policy.initial_state(1), []
     with torch.no_grad():
         for t in range(7):
             done = policy.step(state, torch.from_numpy(floats[t]), torch.from_numpy(ids[t]), deterministic=True)
-            past = torch.cat([state["actions"][:, None], past], 1) if t else state["actions"][:, None]
+            seen.append(state["actions"])
             state = done.state
-        out = policy(tensor(floats), tensor(ids), past.flip(1))
+        past = torch.stack(seen, 1)
+        out = policy(tensor(floats), tensor(ids), past)
     assert torch.allclose(out.logits[:, -1], done.logits, atol=1e-6)
     with pytest.raises(ValueError, match="carries nothing"):
         policy(tensor(floats), tensor(ids), past, state=out.state)
@@ -273,17 +274,15 @@ def draw_batch(policy, seed):
 
 def update(policy, optimizer, batch, state, losses=None):
     """One update in torch; the loss, and the state behind the batch."""
-    given = {name: torch.from_numpy(value) for name, value in vars(batch).items() if isinstance(value, np.ndarray)}
-    out = policy(
-        given["floats"], given["ids"], given["past"] if policy.config.slots else None, actions=given["actions"],
-        conditions=given.get("conditions"), reset=given["reset"], state=state)
-    loss = policy.loss(out.logits, given["actions"], given["mask"], losses)
+    given = exphil.torch.tensors(batch)
+    mask = given.pop("mask")
+    out = policy(**given, state=state)
+    loss = policy.loss(out.logits, given["actions"], mask, losses)
     optimizer.zero_grad()
     # What has no gradient does not decay in torch; here the value, which nothing is asked of, does.
     (loss.objective + (0.0 if out.value is None else 0.0 * out.value.sum())).backward()
     optimizer.step()
-    carried = {name: value.detach() for name, value in out.state.items()}
-    return loss, None if policy.config.mode == "window" else carried
+    return loss, None if policy.config.mode == "window" else exphil.torch.detached(out.state)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -332,7 +331,7 @@ def test_trained_in_torch_played_here(tmp_path, dataset):
     before, state = library(policy, tmp_path).evaluate(dataset).nll, None
     batches = exphil.Prefetcher(dataset, library(policy, tmp_path), batch=8, time=25)
     for _ in range(40):
-        _, state = update(policy, optimizer, (batches.next() or batches.next()).copy(), state)
+        _, state = update(policy, optimizer, batches.next() or batches.next(), state)
     policy.trained_updates = 40
     model = library(policy, tmp_path)
     assert model.evaluate(dataset).nll < 0.9 * before and model.info.trained_updates == 40
@@ -358,7 +357,7 @@ def test_trained_here_tuned_in_torch(tmp_path, model, dataset):
     optimizer, state = torch.optim.AdamW(policy.parameter_groups(0.0), lr=1e-2), None
     batches = exphil.Prefetcher(dataset, model, batch=8, time=25)
     for _ in range(20):
-        _, state = update(policy, optimizer, (batches.next() or batches.next()).copy(), state)
+        _, state = update(policy, optimizer, batches.next() or batches.next(), state)
     tuned = library(policy, tmp_path)
     assert tuned.evaluate(dataset).nll < trainer.evaluate(dataset).nll
     again = exphil.Trainer(tuned, dataset, rate=1e-3, batch=8, time=25)

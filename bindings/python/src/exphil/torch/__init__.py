@@ -18,7 +18,7 @@ from .errors import ConfigError, FormatError
 from .heads import HeadPlay
 from .losses import HeadLoss, Loss
 from .noise import session_noise
-from .policy import Output, Player, Policy, Step
+from .policy import Output, Player, Policy, Step, detached, tensors
 from .weights import load, save
 
 __all__ = [
@@ -36,7 +36,9 @@ __all__ = [
     "Player",
     "Policy",
     "Step",
+    "detached",
     "load",
     "save",
     "session_noise",
+    "tensors",
 ]

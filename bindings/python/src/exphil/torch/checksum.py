@@ -1,4 +1,4 @@
-"""XXH64 with seed 0, the checksum of weights files (Collet, xxHash specification), in Python alone."""
+"""XXH64 with seed 0, the checksum of weights files (the specification of xxHash), in Python alone."""
 from __future__ import annotations
 
 _LOW = 0xFFFFFFFFFFFFFFFF

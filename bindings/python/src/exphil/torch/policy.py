@@ -105,7 +105,9 @@ class Policy(nn.Module):
             start(parameter, generator)
 
     def parameter_groups(self, weight_decay: float) -> List[Dict[str, Any]]:
-        """For torch.optim: the tensors that decay as doc/model.md says, and the others, whose weight_decay is 0."""
+        """For torch.optim: the tensors that decay as doc/model.md says, and the others, whose weight_decay is 0.
+
+        Unlike the library, torch leaves a tensor without a gradient as it is: a value that no loss asks for does not decay."""
         groups: Tuple[List[nn.Parameter], List[nn.Parameter]] = ([], [])
         for _, parameter, _, decays in declared(self):
             groups[not decays].append(parameter)
@@ -336,6 +338,19 @@ class Player(nn.Module):
         return step.actions, step.logits, step.state
 
 
+def tensors(batch: Any, device: Any = None) -> Dict[str, Tensor]:
+    """The arrays of an exphil.Batch that training needs, copied: floats, ids, past, actions, reset and conditions, as forward
+    takes them, and mask for loss."""
+    names = ("floats", "ids", "past", "actions", "reset", "mask", "conditions")
+    given = ((name, getattr(batch, name)) for name in names)
+    return {name: torch.tensor(value, device=device) for name, value in given if value is not None}
+
+
+def detached(state: State) -> State:
+    """The same state for the next chunk: gradients end here."""
+    return {name: value.detach() for name, value in state.items()}
+
+
 def _any(floats: Optional[Tensor], ids: Optional[Tensor]) -> Tensor:
     given = floats if floats is not None else ids
     if given is None:
@@ -358,4 +373,4 @@ def _slots(past: Optional[Tensor], c: Config) -> Tensor:
     return past
 
 
-__all__ = ["Output", "Player", "Policy", "Step"]
+__all__ = ["Output", "Player", "Policy", "Step", "detached", "tensors"]
