@@ -108,7 +108,7 @@ if "$python" source/tests/check_trace.py "$EXPHIL_TRACE/policy.safetensors" wron
 fi
 
 # The examples, word for word, in the folder that the README names.
-for number in 1 2 3; do
+for number in 1 2 3 6; do
     awk -v want=$number '/^```python/ { at++; on = at == want; next } /^```/ { on = 0 } on' source/README.md >source/example$number.py
     [ "$(grep -c . source/example$number.py)" -ge 8 ] || fail "the README has no example $number"
 done
@@ -133,3 +133,10 @@ for link in $(sed -n 's/.*](\([^)#]*\)).*/\1/p' README.md); do
 done
 "$python" example3.py >example3.log
 [ "$(tail -n 1 example3.log)" = "move 2" ] || { cat example3.log >&2; fail "the third example did not learn"; }
+if "$python" -c "import torch" 2>/dev/null; then
+    "$python" example6.py >example6.log
+    grep -q "^nll .* plays (1,)" example6.log && [ -s tuned.safetensors ] ||
+        { cat example6.log >&2; fail "the sixth example did not train"; }
+else
+    echo "SKIPPED: $python has no torch: the example in PyTorch is untested"
+fi
