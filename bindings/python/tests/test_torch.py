@@ -1,4 +1,7 @@
 """exphil.torch computes what the library computes: play, chunks, training, compiled and exported steps."""
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -27,7 +30,7 @@ def one_thread():
 
 HOW = [
     exphil.HeadPlay(temperature=0.7),
-    exphil.HeadPlay(),
+    exphil.HeadPlay(temperature=2.0),
     exphil.HeadPlay(deterministic=True),
     exphil.HeadPlay(deterministic=True, press=0.6, release=0.3),
 ]
@@ -154,7 +157,7 @@ def step_through(policy, played, frames, deliver="decided", step=None):
     return torch.stack(found)
 
 
-@pytest.mark.parametrize("name", [*WINDOWS, "all", "told", "told, no delay", "gru"])
+@pytest.mark.parametrize("name", [*WINDOWS, "all", "told", "told, no delay", "gru", "mlp"])
 def test_steps_are_those_of_a_session(name, tmp_path):
     """Frame by frame, with the policy's own decisions as past actions: the same actions, too."""
     delay, policy = made({**CARRIED, **WINDOWS}[name])
@@ -390,6 +393,18 @@ def test_what_starts_as_what():
         assert abs(value.max() - wanted.max()) < room and abs(value.min() - wanted.min()) < room, name
         assert value.std() == pytest.approx(wanted.std(), rel=3 / np.sqrt(value.size)), name
     assert not torch.equal(exphil.torch.Policy(SPEC, seed=2, **words).input.weight, policy.input.weight)
+
+
+def test_copies():
+    policy = make(blocks=ALL, **TOLD)
+    for copied in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert copied.config == policy.config
+        assert all(torch.equal(value, policy.state_dict()[name]) for name, value in copied.state_dict().items())
+        with torch.no_grad():
+            copied.delay.weight += 1
+        row = torch.zeros(1, 6), torch.zeros(1, 2, dtype=torch.int64)
+        one, other = (each.step(each.initial_state(), *row, deterministic=True).logits for each in (policy, copied))
+        assert not torch.equal(one, other)
 
 
 # ---- compiled and exported -----------------------------------------------------------------------------------

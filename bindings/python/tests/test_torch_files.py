@@ -223,8 +223,10 @@ def test_wrong_files(small, tmp_path):
         (raw.replace(b'updates":"0"', b'updates":"x"'), "trained_updates is no number of 64 bits"),
     ):
         refused(path, text, message)
-    with pytest.raises(exphil.torch.FormatError, match="no regular file"):
-        exphil.torch.load("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    for special in ("/dev/zero", tmp_path, tmp_path / "pipe"):
+        with pytest.raises(exphil.torch.FormatError, match="no regular file"):
+            exphil.torch.load(special)
     with pytest.raises(FileNotFoundError):
         exphil.torch.load(tmp_path / "nothing")
 

@@ -26,9 +26,12 @@ ALL = "(mamba attention)*2 gru ffn lstm mlp"
 
 
 def shake(policy, seed=1):
-    """Adds something to every weight, small enough for all sums to stay as those of a trained policy."""
+    """Adds something to every weight, small enough for all sums to stay as those of a trained policy; past actions are repeated
+    less than in the beginning."""
     draw = torch.Generator().manual_seed(seed)
     with torch.no_grad():
+        if policy.heads.past is not None:
+            policy.heads.past.weight *= 0.25
         for parameter in policy.parameters():
             most = 0.7 / math.sqrt(parameter.shape[1]) if parameter.dim() == 2 else 0.3
             parameter += most * (2 * torch.rand(parameter.shape, generator=draw, dtype=parameter.dtype) - 1)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import Config
-from .layers import Linear, Norm, Part, Start, constant, product, uniform
+from .layers import Constant, Linear, Norm, Part, Start, Uniform, product
 
 State = Dict[str, Tensor]
 Shapes = Dict[str, Tuple[int, ...]]
@@ -79,7 +79,7 @@ class Convolution(Part):
 
     def __init__(self, width: int, taps: int, **where: Any) -> None:
         super().__init__()
-        start: Start = uniform(1.0 / math.sqrt(taps))
+        start: Start = Uniform(1.0 / math.sqrt(taps))
         self.weight = self.declare("weight", (width, taps), start, True, **where)
         self.bias = self.declare("bias", (width,), start, False, **where)
 
@@ -121,7 +121,7 @@ class Mamba(Block):
         self.dt_proj = Linear(c.mamba_rank, c.inner, rounding=c.weights, **where)
         self.dt_proj.rules["bias"] = _start_steps, False
         self.A_log = self.declare("A_log", (c.inner, c.mamba_states), _start_rates, False, **where)
-        self.D = self.declare("D", (c.inner,), constant(1.0), False, **where)
+        self.D = self.declare("D", (c.inner,), Constant(1.0), False, **where)
         self.out_proj = Linear(c.inner, c.hidden, rounding=c.weights, scale=_residual(c), **where)
 
     @classmethod
@@ -152,7 +152,7 @@ class Recurrent(Block):
     def __init__(self, c: Config, **where: Any) -> None:
         super().__init__(c, **where)
         self.rounding = c.weights
-        rows, start = self.gates * c.hidden, uniform(1.0 / math.sqrt(c.hidden))
+        rows, start = self.gates * c.hidden, Uniform(1.0 / math.sqrt(c.hidden))
         self.weight_ih = self.declare("weight_ih", (rows, c.hidden), start, True, **where)
         self.weight_hh = self.declare("weight_hh", (rows, c.hidden), start, True, **where)
         self.bias_ih = self.declare("bias_ih", (rows,), start, False, **where)
@@ -222,7 +222,7 @@ class Attention(Block):
         self.heads, self.dim, self.window = c.attention_heads, c.attention_dim, c.attention_window_frames
         width = self.heads * self.dim
         self.qkv = Linear(c.hidden, 3 * width, rounding=c.weights, **where)
-        self.relative_bias = self.declare("relative_bias", (self.heads, self.window), constant(0.0), False, **where)
+        self.relative_bias = self.declare("relative_bias", (self.heads, self.window), Constant(0.0), False, **where)
         self.out_proj = Linear(width, c.hidden, rounding=c.weights, scale=_residual(c), **where)
 
     @classmethod

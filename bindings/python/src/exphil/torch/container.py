@@ -162,12 +162,16 @@ def _header(text: bytes, size: int, label: str) -> Header:
     return Header(metadata, tensors, begins, data_at, size - data_at)
 
 
+def open_file(path: PathLike, label: str) -> BinaryIO:
+    """Opens a regular file; of others none is waited for."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise FormatError(f"{label}: this is no regular file")
+    return open(path, "rb")
+
+
 def read_header(file: BinaryIO, label: str) -> Header:
     """Reads what stands in front of the data, and nothing of the data."""
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        raise FormatError(f"{label}: this is no regular file")
-    size = status.st_size
+    size = os.fstat(file.fileno()).st_size
     if size < 8 or size > FILE_MOST:
         raise FormatError(f"{label}: {size} bytes are no weights file (8 bytes to 16 GiB)")
     length = int.from_bytes(file.read(8), "little")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import Config, Head
-from .layers import Linear, Part, uniform
+from .layers import Linear, Part, Uniform
 
 # Gives the values [...] of a head by its index and its logits [...,count].
 Choose = Callable[[int, Tensor], Tensor]
@@ -76,7 +76,7 @@ class Heads(Part):
         self.trunk = Linear(c.hidden, c.head_width, rounding="BF16" if c.weights else None, **where)
         self.logits = Linear(c.head_width, c.logits, **where)
         self.past = Linear(c.slots * c.logits, c.logits, bias=False, **where) if c.slots else None
-        self.embed = self.declare("embed", (c.logits, c.head_width), uniform(0.1), True, **where) if self.follows else None
+        self.embed = self.declare("embed", (c.logits, c.head_width), Uniform(0.1), True, **where) if self.follows else None
         if self.past is not None:
             self.past.rules["weight"] = _start_repeat, False
             self.logits.rules["bias"] = self._start_bits, False

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import torch
@@ -15,20 +16,24 @@ SMALLEST_BF16, SMALLEST_ROW = 2.0**-50, 2.0**-100
 Start = Callable[[Tensor, Optional[torch.Generator]], None]
 
 
-def uniform(most: float) -> Start:
-    """Uniform between -most and most."""
-    def fill(tensor: Tensor, generator: Optional[torch.Generator]) -> None:
-        tensor.uniform_(-most, most, generator=generator)
+@dataclass(frozen=True)
+class Uniform:
+    """Between -most and most. Classes, not closures: modules are pickled with their rules."""
 
-    return fill
+    most: float
+
+    def __call__(self, tensor: Tensor, generator: Optional[torch.Generator]) -> None:
+        tensor.uniform_(-self.most, self.most, generator=generator)
 
 
-def constant(value: float) -> Start:
+@dataclass(frozen=True)
+class Constant:
     """The same number everywhere."""
-    def fill(tensor: Tensor, generator: Optional[torch.Generator]) -> None:
-        tensor.fill_(value)
 
-    return fill
+    value: float
+
+    def __call__(self, tensor: Tensor, generator: Optional[torch.Generator]) -> None:
+        tensor.fill_(self.value)
 
 
 class Part(nn.Module):
@@ -54,7 +59,7 @@ class Linear(nn.Linear):
     ) -> None:
         super().__init__(inputs, outputs, bias, **where)
         self.rounding = rounding
-        self.rules = {"weight": (uniform(scale / math.sqrt(inputs)), True), "bias": (constant(0.0), False)}
+        self.rules = {"weight": (Uniform(scale / math.sqrt(inputs)), True), "bias": (Constant(0.0), False)}
 
     def forward(self, x: Tensor) -> Tensor:
         return product(x, self.weight, self.bias, self.rounding)
@@ -65,7 +70,7 @@ class Norm(nn.LayerNorm):
 
     def __init__(self, width: int, **where: Any) -> None:
         super().__init__(width, eps=EPSILON, **where)
-        self.rules = {"weight": (constant(1.0), False), "bias": (constant(0.0), False)}
+        self.rules = {"weight": (Constant(1.0), False), "bias": (Constant(0.0), False)}
 
 
 class Table(Part):
@@ -73,7 +78,7 @@ class Table(Part):
 
     def __init__(self, entries: int, width: int, most: float, **where: Any) -> None:
         super().__init__()
-        self.weight = self.declare("weight", (entries, width), uniform(most), True, **where)
+        self.weight = self.declare("weight", (entries, width), Uniform(most), True, **where)
 
     def forward(self, values: Tensor) -> Tensor:
         return F.embedding(values, self.weight)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .checksum import hexadecimal, xxh64
 from .config import Config
-from .container import Array, Header, PathLike, check_sum, read_data, read_header, replace, to_bytes
+from .container import Array, Header, PathLike, check_sum, open_file, read_data, read_header, replace, to_bytes
 from .errors import FormatError
 from .policy import Policy
 
@@ -139,7 +139,7 @@ def load(path: PathLike, *, device: Any = None, dequantize: bool = False) -> Pol
     label = os.path.basename(os.fsdecode(path))
     if sys.byteorder != "little":
         raise NotImplementedError("weights files are read on little-endian machines")
-    with open(path, "rb") as file:
+    with open_file(path, label) as file:
         header = read_header(file, label)
         config = _config(header, label)
         _check_tensors(config, header, label)
