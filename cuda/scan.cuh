@@ -56,7 +56,7 @@ inline bool scan_fits(const xph_scan_args *a)
     const int64_t far = int64_t(1) << 27;
     return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES &&
            a->batch < (int64_t(1) << 31) && a->time < (int64_t(1) << 31) && a->ldx < far && a->lddt < far &&
-           a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far;
+           a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far && !a->plain_delta;
 }
 
 inline int scan_padded(const xph_scan_args *a)

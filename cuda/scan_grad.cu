@@ -395,7 +395,8 @@ template <class Stored, int PADDED> struct gradient {
 
 bool accepts(const void *args)
 {
-    return scan_fits(&static_cast<const xph_scan_grad_args *>(args)->fwd);
+    const xph_scan_args *a = &static_cast<const xph_scan_grad_args *>(args)->fwd;
+    return scan_fits(a) && !a->plain_a;
 }
 
 size_t scratch_bytes(const void *args)

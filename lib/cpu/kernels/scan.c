@@ -46,7 +46,7 @@ static void chunk_load(const group *g, chunk *k, int64_t t, int64_t frames)
     const xph_scan_args *a = g->a;
     for (int64_t i = 0; i < frames; i++) {
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec delta = vec_softplus(step_load(g, row_of(g, t + i), c));
+            vec delta = step_of(g, row_of(g, t + i), c);
             vec_store(k->delta[i] + c, delta);
             vec_store(k->inflow[i] + c, delta * row_load(g, a->x, a->ldx, row_of(g, t + i), c));
         }
@@ -237,7 +237,7 @@ static void step_enter(step_place *p)
     p->out = out ? out + first : NULL;
     p->rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
     for (int64_t c = 0; c < g->count; c += VEC) {
-        vec delta = vec_softplus(step_load(g, g->stream, c));
+        vec delta = step_of(g, g->stream, c);
         vec_store(p->fall + c, -delta);
         vec_store(p->inflow + c, delta * row_load(g, a->x, a->ldx, g->stream, c));
     }
