@@ -300,9 +300,9 @@ typedef struct exphil_op_info {
 /* clang-format on */
 
 /* args: one of the structs above. Looks at dimensions, strides, and at which addresses are NULL (but not at that of saved);
- * of other addresses only at how far q | k | v, dq | dk | dv, and h and c of a state lie apart. Nothing is read from them: before there are arrays, any other value says
- * that there will be one. A run with the same dimensions, strides and NULLs needs as much, or less where these arrays lie side by
- * side, which the query could not see. From any thread.
+ * of other addresses only at how far q | k | v, dq | dk | dv, and h and c of a state lie apart. Nothing is read from them:
+ * before there are arrays, any other value says that there will be one. A run with the same dimensions, strides and NULLs
+ * needs as much, or less where these arrays lie side by side and the query could not see it. From any thread.
  * EXPHIL_E_INVALID names the field. EXPHIL_E_UNSUPPORTED: op is not known to this library, or not on this device with this
  * type and these fields. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ops_query(exphil_ops *ops, const void *args,
