@@ -95,13 +95,13 @@ typedef struct exphil_scan_args {
     int64_t batch, frames;
     int64_t width;           /* channels */
     int64_t states;          /* of a channel, 1..256 */
-    int32_t delta_plain;     /* nonzero: steps are used as they are. CPU only */
+    int32_t delta_plain;     /* nonzero: steps are used as they are */
     int32_t reserved;        /* must be 0 */
     exphil_input u;          /* [batch, frames, width] */
     exphil_input delta;      /* [batch, frames, width] */
     exphil_input delta_bias; /* [width] or NULL */
     exphil_input a_log;      /* [width, states]: A = -exp(a_log). It or a, not both */
-    exphil_input a;          /* [width, states]: A itself; its gradient on the CPU only */
+    exphil_input a;          /* [width, states]: A itself */
     exphil_input b, c;       /* [batch, frames, states] */
     exphil_input skip;       /* [width] or NULL. D of the paper */
     exphil_input z;          /* [batch, frames, width] or NULL: no gate */

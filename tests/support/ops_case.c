@@ -92,6 +92,7 @@ static void rnn_tables(ops_case *c, const ops_shape *s)
     ADD(exphil_rnn_args, dh_out, UP, b, 1, h), ADD(exphil_rnn_args, dh_in, DOWN, b, 1, h);
     ADD(exphil_rnn_args, dgates, DOWN, b, t, g), ADD(exphil_rnn_args, dweight, DOWN, 1, g, h);
     ADD(exphil_rnn_args, dbias, DOWN, 1, 1, g), ADD(exphil_rnn_args, reset, IN | OPS_BYTES, b, t, 1);
+    between(c, "weight", -0.4, 0.4);
     if (!lstm) return;
     ADD(exphil_rnn_args, c_in, IN, b, 1, h), ADD(exphil_rnn_args, c_out, OUT, b, 1, h);
     ADD(exphil_rnn_args, dc_out, UP, b, 1, h), ADD(exphil_rnn_args, dc_in, DOWN, b, 1, h);
