@@ -33,8 +33,7 @@ __device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n
 {
     if (n >= a.states) return 0.0f;
     const int64_t at = channel * a.states + n;
-    const float prepared = a.decay ? load(static_cast<const float *>(a.decay) + at) : 0.0f;
-    if (a.decay) return a.plain_a ? -prepared : prepared;
+    if (a.decay) return load(static_cast<const float *>(a.decay) + at);
     return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));
 }
 

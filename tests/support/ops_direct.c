@@ -88,15 +88,15 @@ static void execute(exphil_context *context, xph_op op, void *args, void **scrat
     device->backend->stream_destroy(stream);
 }
 
-/* decay = -A log2(e), as a kernel prepares it of a logarithm. */
+/* A log2(e) */
 static void *decay_of(direct *d, int64_t count)
 {
     void *a = of(d, "a"), *decay = case_alloc((size_t)count * case_bytes(d->type));
     for (int64_t i = 0; i < count; i++) {
         if (d->type == XPH_F64)
-            ((double *)decay)[i] = ((double *)a)[i] * -1.44269504088896340736;
+            ((double *)decay)[i] = ((double *)a)[i] * 1.44269504088896340736;
         else
-            ((float *)decay)[i] = ((float *)a)[i] * -1.44269504088896340736f;
+            ((float *)decay)[i] = ((float *)a)[i] * 1.44269504088896340736f;
     }
     return decay;
 }
