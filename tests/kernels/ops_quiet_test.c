@@ -1,5 +1,5 @@
-/* A run of exphil/ops.h allocates nothing; with one thread it takes no lock and makes no system call; the floating-point mode of the
- * host is neither felt nor changed. */
+/* A run of exphil/ops.h allocates nothing; with one thread it takes no lock and makes no system call; the floating-point mode of
+ * the host is neither felt nor changed. */
 #include "ops_case.h"
 
 #include "traps.h"

@@ -1,5 +1,5 @@
-/* exphil/ops.h: every operation gives the bits of the kernel that sessions and trainers run, whatever the strides of the arrays, the
- * instruction set and the number of threads; gradients are those of finite differences. */
+/* exphil/ops.h: every operation gives the bits of the kernel that sessions and trainers run, whatever the strides of the arrays,
+ * the instruction set and the number of threads; gradients are those of finite differences. */
 #include "ops_case.h"
 
 #include "model_case.h"
