@@ -187,6 +187,7 @@ static const xph_backend backend = {
     .alloc_bytes = xph_cuda_rounded,
     .stream_bytes = stream_bytes,
     .memory_free = xph_cuda_memory_free,
+    .stream_wrap = xph_cuda_stream_wrap,
 };
 
 static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,

@@ -83,6 +83,7 @@ uint64_t xph_cuda_memory_free(xph_device *device);
 
 exphil_status xph_cuda_stream_create(xph_device *device, uint32_t flags, xph_stream **stream);
 void xph_cuda_stream_destroy(xph_stream *stream);
+xph_stream *xph_cuda_stream_wrap(xph_device *device, void *native, xph_wrapped *place);
 exphil_status xph_cuda_move(xph_stream *stream, void *to, const void *from, size_t bytes);
 exphil_status xph_cuda_zero(xph_stream *stream, void *to, size_t bytes);
 exphil_status xph_cuda_stream_wait(xph_stream *stream);

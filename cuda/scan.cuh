@@ -37,6 +37,12 @@ __device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n
     return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));
 }
 
+/* Of what it is made of, the bias added; plain: of itself. */
+__device__ inline float scan_delta(bool plain, float dt)
+{
+    return plain ? dt : softplus(dt);
+}
+
 /* Of skip or delta_bias. */
 __device__ inline float scan_of_channel(const void *vector, int64_t channel)
 {

@@ -78,6 +78,15 @@ void xph_cuda_stream_destroy(xph_stream *base)
     host_free(device, stream, sizeof *stream);
 }
 
+_Static_assert(sizeof(xph_cuda_stream) <= sizeof(xph_wrapped), "there is room for one");
+
+xph_stream *xph_cuda_stream_wrap(xph_device *device, void *native, xph_wrapped *place)
+{
+    const xph_cuda_stream made = {.base = {device}, .stream = native};
+    memcpy(place, &made, sizeof made);
+    return (xph_stream *)place;
+}
+
 exphil_status xph_cuda_move(xph_stream *stream, void *to, const void *from, size_t bytes)
 {
     if (!bytes) return EXPHIL_OK;

@@ -11,6 +11,7 @@
 #include <exphil/live.h>
 #include <exphil/match.h>
 #include <exphil/notes.h>
+#include <exphil/ops.h>
 #include <exphil/plan.h>
 #include <exphil/slp.h>
 
@@ -75,6 +76,14 @@ enum {
     XPH_LEAST_exphil_match_config = sizeof(exphil_match_config),               /* not released */
     XPH_LEAST_exphil_match_result = sizeof(exphil_match_result),               /* not released */
     XPH_LEAST_exphil_record = sizeof(exphil_record),                           /* not released */
+    XPH_LEAST_exphil_scan_args = sizeof(exphil_scan_args),                     /* not released */
+    XPH_LEAST_exphil_attention_args = sizeof(exphil_attention_args),           /* not released */
+    XPH_LEAST_exphil_rnn_args = sizeof(exphil_rnn_args),                       /* not released */
+    XPH_LEAST_exphil_norm_args = sizeof(exphil_norm_args),                     /* not released */
+    XPH_LEAST_exphil_conv_args = sizeof(exphil_conv_args),                     /* not released */
+    XPH_LEAST_exphil_adamw_args = sizeof(exphil_adamw_args),                   /* not released */
+    XPH_LEAST_exphil_ops_config = sizeof(exphil_ops_config),                   /* not released */
+    XPH_LEAST_exphil_op_info = sizeof(exphil_op_info),                         /* not released */
     XPH_LEAST_exphil_plan_config = sizeof(exphil_plan_config),                 /* not released */
     XPH_LEAST_exphil_plan = sizeof(exphil_plan),                               /* not released */
 };

@@ -52,6 +52,8 @@ static inline bool xph_finite(double value)
     return (bits >> 52 & 0x7FF) != 0x7FF;
 }
 
+double xph_whole_power(double base, int64_t exponent); /* exponent >= 0 (power.c) */
+
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
 /* Fills error; NULL: nothing to fill. Never use %f, %g or %e here (the locale would show); format numbers

@@ -174,7 +174,8 @@ typedef struct xph_conv_grad_args {
 
 /* Selective scan of Mamba (Gu & Dao 2023, S6, zero-order hold for A, Euler for B):
  *   delta = softplus(dt + delta_bias[d]);  h[d][n] = exp(-delta exp(a_log[d][n])) h[d][n] + delta x[d] b[n]
- *   y[d] = (sum_n c[n] h[d][n] + skip[d] x[d]) * SiLU(z[d])            state: h [D,N] */
+ *   y[d] = (sum_n c[n] h[d][n] + skip[d] x[d]) * SiLU(z[d])            state: h [D,N]
+ * where delta is 0 or more, and A = -exp(a_log). */
 typedef struct xph_scan_args {
     xph_type type;
     int64_t batch, time, width, states;
@@ -201,6 +202,9 @@ typedef struct xph_scan_args {
     void *y;
     int64_t ldy;
     void *scratch;
+    /* nonzero: dt and its bias are delta, without softplus; decay is A log2(e) of an A that is no a_log's, and da_log is
+     * the gradient of that A */
+    int32_t plain_delta, plain_a;
 } xph_scan_args;
 typedef struct xph_scan_pack_args {
     xph_type type;
@@ -531,6 +535,11 @@ typedef struct xph_op_info {
     uint32_t candidate;       /* the bit of kernel, or of what it calls and alone may refuse */
 } xph_op_info;
 
+/* Room for a stream that is not ours (stream_wrap). */
+typedef union xph_wrapped {
+    void *pointers[12];
+} xph_wrapped;
+
 /* INLINE: never fans out to other threads, and a wait is short: play. NET: for products, whose memory it then
  * has. */
 enum { XPH_STREAM_INLINE = 1, XPH_STREAM_NET = 2 };
@@ -597,6 +606,10 @@ typedef struct xph_backend {
     size_t (*stream_bytes)(const xph_device *device, uint32_t flags);
     /* What alloc can still give, within the limit; 0: not known. NULL: it is host memory. */
     uint64_t (*memory_free)(xph_device *device);
+    /* A stream of the caller's own (cudaStream_t), as one on which operations, copies and zeros are asked for from any
+     * number of threads; nothing else, and nobody destroys it. It lies in place, and is there as long as that. NULL: the
+     * device has none but its own. */
+    xph_stream *(*stream_wrap)(xph_device *device, void *native, xph_wrapped *place);
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);

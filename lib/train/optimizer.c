@@ -186,8 +186,8 @@ xph_rates xph_optimizer_rates(const exphil_optimizer *optimizer, int64_t number)
 {
     const exphil_optimizer_config *config = &optimizer->config;
     return (xph_rates){.rate = xph_schedule_rate(config, number - 1),
-                       .correction1 = 1.0 - xph_power(config->beta1, number),
-                       .correction2 = 1.0 - xph_power(config->beta2, number),
+                       .correction1 = 1.0 - xph_whole_power(config->beta1, number),
+                       .correction2 = 1.0 - xph_whole_power(config->beta2, number),
                        .ema_decay = average_decay(config, number - 1)};
 }
 

@@ -12,16 +12,6 @@ static double cos_pi(double x)
     return sign * sum;
 }
 
-double xph_power(double base, int64_t exponent)
-{
-    double result = 1.0;
-    for (; exponent > 0; exponent >>= 1) {
-        if (exponent & 1) result *= base;
-        base *= base;
-    }
-    return result;
-}
-
 static double cosine_between(double low, double high, double part)
 {
     if (part < 0.0) part = 0.0;
@@ -34,7 +24,7 @@ static double periods_end(const exphil_optimizer_config *config, int64_t k)
 {
     double factor = config->restart_factor, period = (double)config->restart_updates;
     if (factor == 1.0) return period * (double)k;
-    return period * (xph_power(factor, k) - 1.0) / (factor - 1.0);
+    return period * (xph_whole_power(factor, k) - 1.0) / (factor - 1.0);
 }
 
 /* Position within the current period, in [0, 1). Periods do not shrink, so the number of full ones is at most
@@ -50,7 +40,7 @@ static double restart_part(const exphil_optimizer_config *config, double since)
             high = middle;
     }
     double begin = periods_end(config, low);
-    return (since - begin) / ((double)config->restart_updates * xph_power(config->restart_factor, low));
+    return (since - begin) / ((double)config->restart_updates * xph_whole_power(config->restart_factor, low));
 }
 
 double xph_schedule_rate(const exphil_optimizer_config *config, int64_t update)

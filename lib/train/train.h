@@ -14,7 +14,6 @@
 /* Rate of update u (0-based) under a checked configuration; no libm, so that all systems train alike. */
 double xph_schedule_rate(const exphil_optimizer_config *config, int64_t update);
 exphil_status xph_schedule_check(const exphil_optimizer_config *config, exphil_error *error);
-double xph_power(double base, int64_t exponent); /* exponent >= 0 */
 
 /* ---- optimizer ----------------------------------------------------------------------------------------- */
 

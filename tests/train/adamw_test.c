@@ -53,7 +53,7 @@ static void rates_are_the_formulas(void **state)
     assert_true(fabs(xph_schedule_rate(&cosine, 1000000) - 0.03) < 1e-16);            /* and stays there */
     assert_true(xph_schedule_rate(&cases[4], 12) < xph_schedule_rate(&cases[4], 13)); /* a restart */
     for (int64_t n = 0; n < 2000; n += 37)
-        assert_true(fabs(xph_power(0.999, n) - pow(0.999, (double)n)) <= 1e-13 * pow(0.999, (double)n));
+        assert_true(fabs(xph_whole_power(0.999, n) - pow(0.999, (double)n)) <= 1e-13 * pow(0.999, (double)n));
 }
 
 /* ---- AdamW ---------------------------------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ static void chunk_load(const group *g, chunk *k, int64_t t, int64_t frames)
     const xph_scan_args *a = g->a;
     for (int64_t i = 0; i < frames; i++) {
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec delta = vec_softplus(step_load(g, row_of(g, t + i), c));
+            vec delta = step_of(g, row_of(g, t + i), c);
             vec_store(k->delta[i] + c, delta);
             vec_store(k->inflow[i] + c, delta * row_load(g, a->x, a->ldx, row_of(g, t + i), c));
         }
@@ -192,6 +192,7 @@ XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool
     const real *b = (const real *)a->b + p->g->stream * a->ldb;
     vec rate = vec_load(p->rates + (c + k) * states + n);
     if (!given && !a->decay) rate = rate_of(rate);
+    if (!given && a->plain_a) rate = -rate;
     vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
     vec next =
         vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n), vec_all(p->inflow[c + k]) * vec_load(b + n));
@@ -237,7 +238,7 @@ static void step_enter(step_place *p)
     p->out = out ? out + first : NULL;
     p->rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
     for (int64_t c = 0; c < g->count; c += VEC) {
-        vec delta = vec_softplus(step_load(g, g->stream, c));
+        vec delta = step_of(g, g->stream, c);
         vec_store(p->fall + c, -delta);
         vec_store(p->inflow + c, delta * row_load(g, a->x, a->ldx, g->stream, c));
     }
@@ -260,7 +261,7 @@ static void step_group(const group *g)
     const xph_scan_args *a = g->a;
     step_place p = {.g = g};
     step_enter(&p);
-    bool given = a->decay && p.out && a->states == STEP_STATES;
+    bool given = a->decay && !a->plain_a && p.out && a->states == STEP_STATES;
     for (int64_t c = 0; c < g->count; c += VEC) {
         int64_t count = int_min(VEC, g->count - c);
         vec_store(p.sum + c, given && count == VEC ? step_sums(&p, STEP_STATES, true, c, VEC)

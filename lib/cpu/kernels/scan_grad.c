@@ -132,6 +132,15 @@ static real *transposed_at(const work *w, int64_t array, int64_t i)
 
 /* ---- forward once more ---- */
 
+/* The step, and how it follows what it is made of. */
+XPH_INLINE vec step_both(const group *g, int64_t row, int64_t c, vec *slope)
+{
+    const vec dt = step_load(g, row, c);
+    if (!g->a->plain_delta) return vec_softplus_both(dt, slope);
+    *slope = vec_all(R(1.0));
+    return dt;
+}
+
 /* What the functions give for frames [i, i + frames) of a span that begins at t. */
 static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
 {
@@ -140,7 +149,7 @@ static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
     for (int64_t last = i + frames; i < last; i++) {
         int64_t row = row_of(g, t + i);
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec slope, delta = vec_softplus_both(step_load(g, row, c), &slope);
+            vec slope, delta = step_both(g, row, c, &slope);
             vec_store(frame_at(w, w->l->delta, i) + c, delta);
             vec_store(frame_at(w, w->l->slope, i) + c, slope);
             vec_store(frame_at(w, w->l->inflow, i) + c, delta * row_load(g, a->x, a->ldx, row, c));
@@ -453,14 +462,14 @@ static void start(const work *w)
     memset(w->slot + l->dbias, 0, WIDE * sizeof(real));
 }
 
-/* d a_log = -A delta dh decay before, summed over time. */
+/* d A = delta dh decay before, summed over time; d a_log = A d A. */
 static void finish(const work *w)
 {
     const group *g = &w->g;
     const layout *l = w->l;
     const xph_scan_args *a = g->a;
     real *scratch = w->a->scratch, *dlog = w->slot + l->dlog, *rates = w->slot + l->rates;
-    for (int64_t i = 0; i < w->size; i += VEC)
+    for (int64_t i = 0; !a->plain_a && i < w->size; i += VEC)
         vec_store(dlog + i, vec_load(dlog + i) * (vec_load(rates + i) * vec_all(-LN_2)));
     transpose_out(g, scratch + l->all_da + g->stream * a->width * a->states, dlog);
     const int64_t channels = g->stream * a->width + g->channel;
