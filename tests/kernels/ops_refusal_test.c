@@ -90,6 +90,8 @@ static void check_array(const world *w, ops_run *r, int i)
         field(r, i)->data = (const char *)kept.data + 1;
         must_refuse(w, r, EXPHIL_E_INVALID, said("the address of %s is 0x", a->name));
     }
+    field(r, i)->data = (const void *)(UINTPTR_MAX - 7);
+    if (r->laid[i].bytes > 8) must_refuse(w, r, EXPHIL_E_INVALID, said("%s with strides", a->name));
     for (int k = 0; k < 3; k++) {
         const int64_t bad[] = {-1, INT64_MIN, INT64_MAX, (int64_t)1 << 61};
         for (int n = 0; n < 4 && a->count[k] > 1; n++) {

@@ -379,6 +379,54 @@ static void a_state_may_go_out_where_it_came_in(void **state)
     exphil_context_destroy(context);
 }
 
+/* ---- side by side ---------------------------------------------------------------------------------------- */
+
+/* Three inputs or outputs that begin side by side, rows `distance` apart, the last one's `more`. */
+static void lay_beside(ops_run *r, float *memory, const char *const names[3], int64_t distance, int64_t more)
+{
+    int64_t column = 0;
+    for (int n = 0; n < 3; n++)
+        for (int i = 0; i < r->c->count; i++) {
+            const ops_array *a = &r->c->array[i];
+            if (strcmp(a->name, names[n]) != 0) continue;
+            const int64_t frame = distance + (n == 2 ? more : 0), batch = frame * a->count[1];
+            const exphil_input given = {memory + column, batch, frame, 1};
+            for (int64_t k = 0; ops_is_in(r, i) && k < ops_elements(a); k++)
+                memory[column + k / a->count[2] * frame + k % a->count[2]] = (float)a->x[k];
+            r->laid[i] = (ops_laid){(unsigned char *)given.data, 0, {batch, frame, 1}};
+            memcpy(r->args + a->at, &given, sizeof given);
+            column += a->count[2];
+        }
+}
+
+/* What a kernel wants side by side is used where it is only if all of it lies as one matrix. */
+static void arrays_side_by_side_are_one(void **state)
+{
+    static const char *const in[] = {"q", "k", "v"}, *const out[] = {"dq", "dk", "dv"};
+    exphil_context *context = context_of(NULL, 1);
+    exphil_ops *ops = ops_make(context, 0);
+    for (int i = 0; i < 8; i++) {
+        const bool backward = i / 4;
+        const int64_t span = 16, distance = 3 * span + i % 4 * span, more = i % 4 == 3 ? 4 * span : 0;
+        double *wanted[OPS_MOST];
+        case_seed((uint64_t)i);
+        ops_case *c = ops_case_make(EXPHIL_OP_ATTENTION, &shapes[0]);
+        void *saved = ops_forward_of(ops, c, EXPHIL_OPS_F32);
+        ops_direct(context, c, backward, EXPHIL_OPS_F32, saved, wanted);
+        ops_run *r = ops_run_make(ops, c, backward, EXPHIL_OPS_F32, OPS_DENSE, saved);
+        exphil_op_info info = EXPHIL_OP_INFO_INIT;
+        lay_beside(r, case_alloc(1 << 16), in, distance, more);
+        if (backward) lay_beside(r, case_alloc(1 << 16), out, distance, 0);
+        assert_int_equal(exphil_ops_query(ops, r->args, &info, NULL), EXPHIL_OK);
+        assert_int_equal(info.copies, more ? 3 : 0);
+        run(ops, r);
+        same_as(r, wanted, i);
+        case_release();
+    }
+    exphil_ops_destroy(ops);
+    exphil_context_destroy(context);
+}
+
 /* ---- arrays of a trainer --------------------------------------------------------------------------------- */
 
 static exphil_input rows_at(const void *data, int64_t ld)
@@ -527,6 +575,7 @@ int main(void)
         cmocka_unit_test(gradients_may_be_had_alone),
         cmocka_unit_test(without_frames_states_stay),
         cmocka_unit_test(a_state_may_go_out_where_it_came_in),
+        cmocka_unit_test(arrays_side_by_side_are_one),
         cmocka_unit_test(a_trainers_arrays_give_a_trainers_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
