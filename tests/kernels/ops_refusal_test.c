@@ -58,6 +58,8 @@ static ops_run *right(const world *w, int number, int layout)
     return ops_run_make(w->ops, c, backward, EXPHIL_OPS_F32, layout, saved);
 }
 
+#define SET(r, type, field, value) (((type *)(void *)(r)->args)->field = (value))
+
 static exphil_input *field(ops_run *r, int i)
 {
     return (exphil_input *)(void *)(r->args + r->c->array[i].at);
@@ -187,6 +189,28 @@ static void outputs_overlap_nothing(void **state)
     world_end(&w);
 }
 
+/* Frames interleave, but batch entries do not repeat so: the second one of y lies on that of x. */
+static void batches_that_do_not_repeat_overlap(void **state)
+{
+    const world w = world_make();
+    float *memory = case_alloc(64 * sizeof *memory);
+    case_seed(1);
+    ops_case *c = ops_case_make(EXPHIL_OP_NORM, &(ops_shape){2, 3, 2, 0, 0, 0});
+    ops_run *r = ops_run_make(w.ops, c, false, EXPHIL_OPS_F32, OPS_DENSE, NULL);
+    memset(memory, 0, 64 * sizeof *memory);
+    SET(r, exphil_norm_args, x, ((exphil_input){memory, 12, 4, 1}));
+    SET(r, exphil_norm_args, y, ((exphil_output){memory + 2, 12, 4, 1}));
+    assert_int_equal(ops_run_do(w.ops, r, NULL), EXPHIL_OK);
+    SET(r, exphil_norm_args, x.batch_stride, 13);
+    SET(r, exphil_norm_args, y.batch_stride, 10);
+    r->workspace_bytes = 4096; /* rows that are not evenly apart are copied */
+    r->workspace = case_alloc(r->workspace_bytes);
+    must_refuse(&w, r, EXPHIL_E_INVALID, "norm: y and x overlap");
+    SET(r, exphil_norm_args, y.batch_stride, 13);
+    assert_int_equal(ops_run_do(w.ops, r, NULL), EXPHIL_E_INVALID); /* apart, but it cannot be told */
+    world_end(&w);
+}
+
 /* A gradient never goes where the one of the outgoing state came in: not every kernel reads that first. */
 static void gradients_of_states_have_places_of_their_own(void **state)
 {
@@ -206,8 +230,6 @@ static void gradients_of_states_have_places_of_their_own(void **state)
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------- */
-
-#define SET(r, type, field, value) (((type *)(void *)(r)->args)->field = (value))
 
 typedef struct wrong_number {
     int number;
@@ -627,6 +649,7 @@ int main(void)
         cmocka_unit_test(every_array_is_named),
         cmocka_unit_test(what_is_needed_must_be_there),
         cmocka_unit_test(outputs_overlap_nothing),
+        cmocka_unit_test(batches_that_do_not_repeat_overlap),
         cmocka_unit_test(gradients_of_states_have_places_of_their_own),
         cmocka_unit_test(every_number_is_named),
         cmocka_unit_test(every_real_is_named),

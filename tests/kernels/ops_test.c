@@ -2,6 +2,7 @@
  * the instruction set and the number of threads; gradients are those of finite differences. */
 #include "ops_case.h"
 
+#include "kernel_test.h"
 #include "model_case.h"
 
 #include "model/net_plan.h"
@@ -247,6 +248,46 @@ static void gradients_of_floats_are_those_of_doubles(void **state)
     exphil_context_destroy(context);
 }
 
+/* ---- a given A ------------------------------------------------------------------------------------------- */
+
+/* A and the logarithm of -A are one: in floats, frame by frame and in chunks, what the logarithm gives in double; and the gradient of
+ * the one is that of the other times A. */
+static void a_given_rate_is_that_of_its_logarithm(void **state)
+{
+    const ops_shape some[] = {{2, 1, 20, 16, 0, 1}, {2, 9, 33, 5, 4, 1}, {3, 1, 7, 3, 0, 1}};
+    exphil_context *context = context_of(NULL, 1);
+    exphil_ops *ops = ops_make(context, 0);
+    for (int s = 0; s < 3; s++)
+        for (int backward = 0; backward <= 1; backward++) {
+            case_seed((uint64_t)s);
+            ops_case *given = ops_case_make(EXPHIL_OP_SCAN, &some[s]);
+            ops_shape same = some[s];
+            same.flag = 0;
+            ops_case *logarithm = ops_case_make(EXPHIL_OP_SCAN, &same);
+            ((exphil_scan_args *)(void *)logarithm->args)->delta_plain = 1;
+            const double *rates = ops_find(given, "a")->x;
+            for (int i = 0; i < given->count; i++) logarithm->array[i].x = given->array[i].x;
+            ops_array *logs = ops_find(logarithm, "a_log");
+            logs->x = kt_copy(rates, ops_elements(logs));
+            for (int64_t k = 0; k < ops_elements(logs); k++) logs->x[k] = log(-rates[k]);
+            ops_run *r = ops_run_make(ops, given, backward, EXPHIL_OPS_F32, OPS_DENSE, NULL);
+            ops_run *wanted = ops_run_make(ops, logarithm, backward, EXPHIL_OPS_F64, OPS_DENSE, NULL);
+            run(ops, r);
+            run(ops, wanted);
+            for (int i = 0; i < given->count; i++) {
+                if (!ops_is_out(r, i)) continue;
+                double *x = ops_run_result(r, i);
+                const bool of_rates = strcmp(given->array[i].name, "da") == 0;
+                for (int64_t k = 0; of_rates && k < ops_elements(logs); k++) x[k] *= rates[k];
+                case_close(given->array[i].name, x, ops_run_result(wanted, i), ops_elements(&given->array[i]),
+                           1e-5);
+            }
+            case_release();
+        }
+    exphil_ops_destroy(ops);
+    exphil_context_destroy(context);
+}
+
 /* ---- arrays that are not there --------------------------------------------------------------------------- */
 
 /* Names of an operation that may be left out together, forward and backward. */
@@ -407,7 +448,7 @@ static void arrays_side_by_side_are_one(void **state)
     exphil_ops *ops = ops_make(context, 0);
     for (int i = 0; i < 8; i++) {
         const bool backward = i / 4;
-        const int64_t span = 16, distance = 3 * span + i % 4 * span, more = i % 4 == 3 ? 4 * span : 0;
+        const int64_t span = 16, distance = 3 * span + i % 4 * span, more = i % 4 == 3 ? distance : 0;
         double *wanted[OPS_MOST];
         case_seed((uint64_t)i);
         ops_case *c = ops_case_make(EXPHIL_OP_ATTENTION, &shapes[0]);
@@ -571,6 +612,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(gradients_of_floats_are_those_of_doubles),
+        cmocka_unit_test(a_given_rate_is_that_of_its_logarithm),
         cmocka_unit_test(what_is_missing_is_zeros),
         cmocka_unit_test(gradients_may_be_had_alone),
         cmocka_unit_test(without_frames_states_stay),
