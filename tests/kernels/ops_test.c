@@ -250,8 +250,8 @@ static void gradients_of_floats_are_those_of_doubles(void **state)
 
 /* ---- a given A ------------------------------------------------------------------------------------------- */
 
-/* A and the logarithm of -A are one: in floats, frame by frame and in chunks, what the logarithm gives in double; and the gradient of
- * the one is that of the other times A. */
+/* A and the logarithm of -A are one: in floats, frame by frame and in chunks, what the logarithm gives in double; and the
+ * gradient of the one is that of the other times A. */
 static void a_given_rate_is_that_of_its_logarithm(void **state)
 {
     const ops_shape some[] = {{2, 1, 20, 16, 0, 1}, {2, 9, 33, 5, 4, 1}, {3, 1, 7, 3, 0, 1}};
