@@ -483,7 +483,7 @@ static void queries_may_be_given_anything(void **state)
 {
     const world w = world_make();
     int64_t answered = 0;
-    for (int64_t i = 0; i < rounds(3000); i++) {
+    for (int64_t i = 0; i < rounds(1500); i++) {
         _Alignas(64) unsigned char args[OPS_ARGS] = {0};
         exphil_error error = EXPHIL_ERROR_INIT;
         exphil_op_info info = EXPHIL_OP_INFO_INIT;
@@ -508,7 +508,7 @@ static void queries_may_be_given_anything(void **state)
         if (status == EXPHIL_OK) assert_true(info.workspace_bytes < PTRDIFF_MAX);
         case_release();
     }
-    assert_true(answered > rounds(3000) / 100);
+    assert_true(answered > rounds(1500) / 100);
     world_end(&w);
 }
 
@@ -633,12 +633,12 @@ static void any_layout_is_right_or_refused(void **state)
     unsigned char *memory = malloc((size_t)OPS_MOST * SLOT);
     int64_t taken = 0, refused = 0;
     assert_non_null(memory);
-    for (int64_t i = 0; i < rounds(1500); i++) {
+    for (int64_t i = 0; i < rounds(800); i++) {
         case_seed((uint64_t)i);
         one_scatter(&w, memory, &taken, &refused);
         case_release();
     }
-    assert_true(taken > rounds(1500) / 20 && refused > rounds(1500) / 20);
+    assert_true(taken > rounds(800) / 20 && refused > rounds(800) / 20);
     free(memory);
     world_end(&w);
 }
