@@ -330,9 +330,10 @@ class Player(nn.Module):
         # tables are numbered here.
         self.policy, self.settings = copy.copy(policy), settings
         self.policy._modules = dict(policy._modules)  # type: ignore[assignment]
-        ids = len(policy.config.ids)
-        self.policy.ids = nn.ModuleList(policy._tables[:ids])  # type: ignore[assignment]
-        self.policy.conditions = nn.ModuleList(policy._tables[ids : ids + len(policy.config.conditions)])  # type: ignore[assignment]
+        c, tables = policy.config, policy._tables
+        ids = len(c.ids)
+        self.policy.ids = nn.ModuleList(tables[:ids])  # type: ignore[assignment]
+        self.policy.conditions = nn.ModuleList(tables[ids : ids + len(c.conditions)])  # type: ignore[assignment]
 
     def forward(
         self,
