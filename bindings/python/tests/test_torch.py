@@ -407,6 +407,20 @@ def test_copies():
         assert not torch.equal(one, other)
 
 
+def test_a_player_has_the_weights_of_its_policy():
+    policy = make(blocks="gru", **TOLD)
+    names, player = list(policy.state_dict()), policy.player(deterministic=True, delay_frames=0)
+    assert list(policy.state_dict()) == names and len(player.state_dict()) == len(names)
+    row = policy.initial_state(), torch.zeros(1, 6), torch.zeros(1, 2, dtype=torch.int64)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            before = player(*row)[1]
+            parameter += 0.1 + torch.rand(parameter.shape)
+            assert not torch.equal(player(*row)[1], before) or parameter.shape == policy.blocks[0].weight_hh.shape
+    policy.double()
+    assert player(policy.initial_state(), *row[1:])[1].dtype == torch.float64
+
+
 # ---- compiled and exported -----------------------------------------------------------------------------------
 
 STEPS = {

@@ -13,7 +13,7 @@ HEADS = (
     exphil.HeadSpec("trigger", "categorical", 2, neutral=1),
     exphil.HeadSpec("taps", "bernoulli", 2),
 )
-IDS = (exphil.IdSpec("stage", 5, 3), exphil.IdSpec("own.character", 7))
+IDS = (exphil.IdSpec("stage", 5, 3), exphil.IdSpec("item0.type", 7))
 SPEC = exphil.Spec("small", "four", 6, HEADS, IDS)
 BARE = exphil.Spec("bare", "one", 4, HEADS[1:2])
 ONLY_IDS = exphil.Spec("ids", "one", 0, HEADS[:1], IDS)
