@@ -115,7 +115,7 @@ template <class Stored> struct channel_walk {
     Stored *y;
     int ldx, lddt, ldz, ldy;
     float skip, bias;
-    bool gated, writes;
+    bool gated, writes, plain;
 
     __device__ channel_walk(const xph_scan_args &a, int64_t stream, int64_t channel, bool writes_)
     {
@@ -126,6 +126,7 @@ template <class Stored> struct channel_walk {
         ldy = static_cast<int>(a.ldy);
         gated = a.z;
         writes = writes_;
+        plain = a.plain_delta;
         skip = scan_of_channel(a.skip, channel);
         bias = scan_of_channel(a.delta_bias, channel);
         x = static_cast<const Stored *>(a.x) + row * a.ldx + channel;
@@ -152,7 +153,7 @@ template <class Stored> struct channel_walk {
         for (int j = 0; j < STAGE; j++) {
             if (!FULL && j >= frames) continue;
             const float *b = s.row[j] + part * (PADDED / LANES);
-            const float delta = softplus(step[j] + bias);
+            const float delta = scan_delta(plain, step[j] + bias);
             const float sum =
                 advance<PADDED, LANES>(h, rate, delta, delta * in[j], cuts >> j & 1u, b, b + PADDED);
             float out = fmaf(skip, in[j], sum);
@@ -284,7 +285,7 @@ __global__ void __launch_bounds__(THREADS, 4) scan_step(const xph_scan_args a, b
     const float x = load(static_cast<const Stored *>(a.x) + stream * a.ldx + mine);
     const float z = a.z ? load(static_cast<const Stored *>(a.z) + stream * a.ldz + mine) : 0.0f;
     const float dt = load(static_cast<const Stored *>(a.dt) + stream * a.lddt + mine);
-    const float delta = softplus(dt + scan_of_channel(a.delta_bias, mine));
+    const float delta = scan_delta(a.plain_delta, dt + scan_of_channel(a.delta_bias, mine));
     const bool cut = a.reset && a.reset[stream];
     const float sum = advance<PADDED, CHAINS>(h, rate, delta, delta * x, cut, b, c);
     if (!there) return;

@@ -37,6 +37,12 @@ __device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n
     return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));
 }
 
+/* Of what it is made of, the bias added; plain: of itself. */
+__device__ inline float scan_delta(bool plain, float dt)
+{
+    return plain ? dt : softplus(dt);
+}
+
 /* Of skip or delta_bias. */
 __device__ inline float scan_of_channel(const void *vector, int64_t channel)
 {
@@ -56,7 +62,7 @@ inline bool scan_fits(const xph_scan_args *a)
     const int64_t far = int64_t(1) << 27;
     return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES &&
            a->batch < (int64_t(1) << 31) && a->time < (int64_t(1) << 31) && a->ldx < far && a->lddt < far &&
-           a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far && !a->plain_delta;
+           a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far;
 }
 
 inline int scan_padded(const xph_scan_args *a)

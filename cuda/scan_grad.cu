@@ -97,8 +97,8 @@ __device__ inline void fill_inputs(tile<PADDED> *s, const xph_scan_args &a, plac
         const float dt =
             there ? load(static_cast<const Stored *>(a.dt) + (p.row + j) * a.lddt + channel) + bias : 0.0f;
         s->x[j][d] = there ? load(static_cast<const Stored *>(a.x) + (p.row + j) * a.ldx + channel) : 0.0f;
-        s->delta[j][d] = there ? softplus(dt) : 0.0f;
-        s->slope[j][d] = sigmoid(dt);
+        s->delta[j][d] = there ? scan_delta(a.plain_delta, dt) : 0.0f;
+        s->slope[j][d] = a.plain_delta ? 1.0f : sigmoid(dt);
     }
 }
 
@@ -335,7 +335,8 @@ template <class Stored, int PADDED> struct scan_back {
             const int n = l.part * OWN + i;
             if (n >= a.states) continue;
             if (din) din[stream * a.ld_state + channel * a.states + n] = l.g[i];
-            scratch[at.da + (stream * a.width + channel) * a.states + n] = l.da[i] * l.rate[i] * LN_2;
+            scratch[at.da + (stream * a.width + channel) * a.states + n] =
+                a.plain_a ? l.da[i] : l.da[i] * l.rate[i] * LN_2;
         }
         if (l.part) return;
         scratch[at.dskip + stream * a.width + channel] = l.dskip;
@@ -395,8 +396,7 @@ template <class Stored, int PADDED> struct gradient {
 
 bool accepts(const void *args)
 {
-    const xph_scan_args *a = &static_cast<const xph_scan_grad_args *>(args)->fwd;
-    return scan_fits(a) && !a->plain_a;
+    return scan_fits(&static_cast<const xph_scan_grad_args *>(args)->fwd);
 }
 
 size_t scratch_bytes(const void *args)

@@ -13,8 +13,9 @@
  *               of forward with the gradients filled in; fields that an operation does not use are not looked at.
  * Arrays        exphil_input and exphil_output: an address and three strides, in elements. The comment at a field has the
  *               shape, [batch, frame, column]; of a matrix [frame, column], of a vector [column], the strides that it has
- *               not are not looked at. A stride of 0 is that of a dense array; what is broadcast must be written out.
- *               Negative strides are refused.
+ *               not are not looked at. A stride of 0 leaves no gap: columns lie together, a frame begins where the columns of the
+ *               one before end, a batch entry where its frames end. What is broadcast must be written out. Negative strides
+ *               are refused.
  *               A kernel reads rows whose columns lie together (column stride 1), evenly apart (batch stride = frames *
  *               frame stride). Arrays with other strides - [batch, column, frame] of mamba_ssm, time first - are copied
  *               to the workspace before, or from it after: the same bits, for the time of a copy. On a GPU such copies go
@@ -28,7 +29,8 @@
  * Gradients     Every gradient that a call returns is overwritten, those of weights, which are sums over all batches
  *               and frames, too. Who accumulates adds afterwards.
  * Overlap       An output must not overlap another array of the call, and no two of its elements each other: columns of
- *               one wider matrix do not overlap. Allowed is a state that goes out where it came in, with the same strides.
+ *               one wider matrix do not overlap. Allowed is, in forward, a state that goes out where it came in, with the same
+ *               strides.
  *               Overlap is found by strides and shapes alone, before anything is written; what cannot be told apart is
  *               refused.
  * Types         EXPHIL_OPS_F32, and EXPHIL_OPS_F64 on the CPU: the reference. Resets are bytes. Of 16 bits there is none.
@@ -93,13 +95,13 @@ typedef struct exphil_scan_args {
     int64_t batch, frames;
     int64_t width;           /* channels */
     int64_t states;          /* of a channel, 1..256 */
-    int32_t delta_plain;     /* nonzero: steps are used as they are. CPU only */
+    int32_t delta_plain;     /* nonzero: steps are used as they are */
     int32_t reserved;        /* must be 0 */
     exphil_input u;          /* [batch, frames, width] */
     exphil_input delta;      /* [batch, frames, width] */
     exphil_input delta_bias; /* [width] or NULL */
     exphil_input a_log;      /* [width, states]: A = -exp(a_log). It or a, not both */
-    exphil_input a;          /* [width, states]: A itself; its gradient on the CPU only */
+    exphil_input a;          /* [width, states]: A itself */
     exphil_input b, c;       /* [batch, frames, states] */
     exphil_input skip;       /* [width] or NULL. D of the paper */
     exphil_input z;          /* [batch, frames, width] or NULL: no gate */
@@ -290,18 +292,17 @@ typedef struct exphil_op_info {
     size_t struct_size;
     size_t workspace_bytes;
     size_t saved_bytes; /* of args.saved; 0: backward needs none */
-    int64_t
-        copies; /* arrays that are copied: their strides are not a kernel's, or it wants several together */
+    int64_t copies; /* arrays that are copied: their strides are no kernel's, or it wants several together */
     const char *kernel; /* its name, valid as long as ops */
 } exphil_op_info;
 /* clang-format off */
 #define EXPHIL_OP_INFO_INIT { sizeof(exphil_op_info), 0, 0, 0, 0 }
 /* clang-format on */
 
-/* args: one of the structs above. Looks at dimensions, strides, and at which addresses are NULL; of other addresses only
- * at how far q | k | v and dq | dk | dv lie apart. Nothing is read from them: before there are arrays, any other value says
- * that there will be one. A run with the same dimensions, strides and NULLs, and with attention's arrays together if they
- * were, needs the same. From any thread.
+/* args: one of the structs above. Looks at dimensions, strides, and at which addresses are NULL (but not at that of saved);
+ * of other addresses only at how far q | k | v, dq | dk | dv, and h and c of a state lie apart. Nothing is read from them:
+ * before there are arrays, any other value says that there will be one. A run with the same dimensions, strides and NULLs
+ * needs as much, or less where these arrays lie side by side and the query could not see it. From any thread.
  * EXPHIL_E_INVALID names the field. EXPHIL_E_UNSUPPORTED: op is not known to this library, or not on this device with this
  * type and these fields. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ops_query(exphil_ops *ops, const void *args,

@@ -202,8 +202,8 @@ typedef struct xph_scan_args {
     void *y;
     int64_t ldy;
     void *scratch;
-    /* nonzero: dt and its bias are delta, without softplus; decay is -A log2(e) of an A that is no a_log's, and da_log is
-     * the gradient of that A. A candidate may refuse either */
+    /* nonzero: dt and its bias are delta, without softplus; decay is A log2(e) of an A that is no a_log's, and da_log is
+     * the gradient of that A */
     int32_t plain_delta, plain_a;
 } xph_scan_args;
 typedef struct xph_scan_pack_args {

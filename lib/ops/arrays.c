@@ -125,7 +125,8 @@ void xph_take_saved(xph_call *call, void *data, size_t bytes, int64_t count, boo
     const exphil_output all = {.data = data};
     call->saved = count;
     xph_tensor_begin(call, XPH_DENSE, count, 0, slot, NULL);
-    xph_array_add(call, "saved", &all, backward ? XPH_READ | XPH_REQUIRED : XPH_WRITE, 1, 1, count);
+    xph_array_add(call, "saved", &all, backward ? XPH_READ | XPH_REQUIRED | XPH_LATE : XPH_WRITE, 1, 1,
+                  count);
     if (data && bytes / (size_t)call->element < (size_t)count)
         xph_call_fail(call, EXPHIL_E_INVALID, "%s: saved_bytes is %zu, must be %lld or more", call->name,
                       bytes, (long long)count * call->element);
@@ -213,7 +214,7 @@ exphil_status xph_arrays_check(xph_call *call, bool looks)
         xph_array *a = &call->array[i];
         if (a->count[0] == 0 || a->count[1] == 0 || a->count[2] == 0) continue;
         if (!a->data) {
-            if (a->access & XPH_REQUIRED)
+            if (a->access & XPH_REQUIRED && (looks || !(a->access & XPH_LATE)))
                 return xph_call_fail(call, EXPHIL_E_INVALID, "%s: %s is NULL", call->name, a->name);
             continue;
         }

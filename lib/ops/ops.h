@@ -23,7 +23,8 @@ struct exphil_ops {
 
 /* ---- arrays ---- */
 
-enum { XPH_READ = 1, XPH_WRITE = 2, XPH_REQUIRED = 4 };
+/* LATE: a query does not ask for it. */
+enum { XPH_READ = 1, XPH_WRITE = 2, XPH_REQUIRED = 4, XPH_LATE = 8 };
 typedef struct xph_array {
     const char *name; /* the field */
     unsigned char *data;

@@ -3,7 +3,7 @@
 
 #define LOG2_E 1.44269504088896340736
 
-/* Of an A that is given: decay = -A log2(e). */
+/* Of an A that is given: A log2(e). */
 static exphil_status make_decay(const xph_call *call, xph_stream *stream, void *prepared)
 {
     const bool backward = call->op == EXPHIL_OP_SCAN_GRAD;
@@ -12,7 +12,7 @@ static exphil_status make_decay(const xph_call *call, xph_stream *stream, void *
                            .count = scan->width * scan->states,
                            .x = scan->a_log,
                            .y = prepared,
-                           .a = -LOG2_E};
+                           .a = LOG2_E};
     XPH_TRY(stream->device->backend->zero(stream, prepared, call->prepared_bytes));
     return xph_run_once(stream, XPH_OP_AXPBY, &args);
 }

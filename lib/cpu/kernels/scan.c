@@ -192,6 +192,7 @@ XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool
     const real *b = (const real *)a->b + p->g->stream * a->ldb;
     vec rate = vec_load(p->rates + (c + k) * states + n);
     if (!given && !a->decay) rate = rate_of(rate);
+    if (!given && a->plain_a) rate = -rate;
     vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
     vec next =
         vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n), vec_all(p->inflow[c + k]) * vec_load(b + n));
@@ -260,7 +261,7 @@ static void step_group(const group *g)
     const xph_scan_args *a = g->a;
     step_place p = {.g = g};
     step_enter(&p);
-    bool given = a->decay && p.out && a->states == STEP_STATES;
+    bool given = a->decay && !a->plain_a && p.out && a->states == STEP_STATES;
     for (int64_t c = 0; c < g->count; c += VEC) {
         int64_t count = int_min(VEC, g->count - c);
         vec_store(p.sum + c, given && count == VEC ? step_sums(&p, STEP_STATES, true, c, VEC)

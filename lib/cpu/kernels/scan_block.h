@@ -143,8 +143,11 @@ XPH_INLINE vec rate_of(vec a_log)
 XPH_INLINE void rates_of(const group *g, real *rates)
 {
     transpose_in(g, rates, g->a->decay ? g->a->decay : g->a->a_log);
-    if (g->a->decay) return;
-    for (int64_t i = 0; i < transposed_size(g); i += VEC) vec_store(rates + i, rate_of(vec_load(rates + i)));
+    if (g->a->decay && !g->a->plain_a) return;
+    for (int64_t i = 0; i < transposed_size(g); i += VEC) {
+        const vec x = vec_load(rates + i);
+        vec_store(rates + i, g->a->plain_a ? -x : rate_of(x));
+    }
 }
 
 /* limits[channel]: steps up to this need no look at the end of exp2's range. */

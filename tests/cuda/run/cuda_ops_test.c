@@ -1,0 +1,209 @@
+/* exphil/ops.h on the emulated GPU: every operation on device memory and on a stream of the caller's, against the CPU in double. A run
+ * is work of that stream alone: it waits for nothing, allocates nothing, and never touches the null stream. */
+#include "emulated.h"
+#include "ops_case.h"
+
+#include "device/device.h"
+
+#include <math.h>
+
+enum { RUNS = 13 };
+
+/* With what a stream of the plugin begins (cuda/device.h). */
+typedef struct plugin_stream {
+    xph_stream base;
+    void *native;
+} plugin_stream;
+
+/* ---- arrays on the device -------------------------------------------------------------------------------- */
+
+typedef struct bench {
+    exphil_context *context, *host;
+    exphil_ops *ops, *host_ops;
+    xph_device *device;
+    xph_stream *own; /* lends its cudaStream_t: to us it is the caller's */
+} bench;
+
+static bench bench_make(void)
+{
+    bench b = {.context = emulated_context(), .host = test_context(NULL, NULL, 1)};
+    b.ops = ops_make(b.context, 0);
+    b.host_ops = ops_make(b.host, 0);
+    b.device = xph_context_backend(b.context);
+    assert_int_equal(b.device->backend->stream_create(b.device, 0, &b.own), EXPHIL_OK);
+    return b;
+}
+
+static void bench_end(const bench *b)
+{
+    b->device->backend->stream_destroy(b->own);
+    exphil_ops_destroy(b->ops);
+    exphil_ops_destroy(b->host_ops);
+    exphil_context_destroy(b->context);
+    exphil_context_destroy(b->host);
+    case_release();
+    emulated_clean();
+}
+
+static void *to_device(const bench *b, const void *from, size_t bytes)
+{
+    void *to = NULL;
+    if (!bytes) return NULL;
+    assert_int_equal(b->device->backend->alloc(b->device, bytes, &to), EXPHIL_OK);
+    assert_int_equal(b->device->backend->upload(b->own, to, from, bytes), EXPHIL_OK);
+    return to;
+}
+
+typedef struct moved {
+    ops_run *r;
+    void *array[OPS_MOST], *saved, *workspace;
+} moved;
+
+static moved move_there(const bench *b, ops_run *r)
+{
+    moved m = {.r = r};
+    for (int i = 0; i < r->c->count; i++) {
+        if (!ops_is_in(r, i) && !ops_is_out(r, i)) continue;
+        m.array[i] = to_device(b, r->laid[i].data, r->laid[i].bytes);
+        memcpy(r->args + r->c->array[i].at, &m.array[i], sizeof m.array[i]);
+    }
+    m.saved = to_device(b, r->saved, r->saved_bytes);
+    m.workspace = to_device(b, r->workspace, r->workspace_bytes);
+    if (r->c->saved_at) memcpy(r->args + r->c->saved_at, &m.saved, sizeof m.saved);
+    assert_int_equal(b->device->backend->stream_wait(b->own), EXPHIL_OK);
+    return m;
+}
+
+static void bring_back(const bench *b, const moved *m)
+{
+    const xph_backend *backend = b->device->backend;
+    for (int i = 0; i < m->r->c->count; i++)
+        if (m->array[i])
+            assert_int_equal(backend->download(b->own, m->r->laid[i].data, m->array[i], m->r->laid[i].bytes),
+                             EXPHIL_OK);
+    if (m->saved)
+        assert_int_equal(backend->download(b->own, m->r->saved, m->saved, m->r->saved_bytes), EXPHIL_OK);
+    assert_int_equal(backend->stream_wait(b->own), EXPHIL_OK);
+    for (int i = 0; i < m->r->c->count; i++) backend->free(b->device, m->array[i], m->r->laid[i].bytes);
+    backend->free(b->device, m->saved, m->r->saved_bytes);
+    backend->free(b->device, m->workspace, m->r->workspace_bytes);
+}
+
+/* The device runs, and is asked for nothing but work of the stream. */
+static void run_there(const bench *b, const moved *m)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const emulated *gpu = emulated_gpu();
+    void *stream = ((const plugin_stream *)b->own)->native;
+    gpu->counts_clear();
+    if (exphil_ops_run(b->ops, m->r->args, m->workspace, m->r->workspace_bytes, stream, &error) < 0)
+        fail_msg("%s", error.message);
+    const emu_counts c = gpu->count();
+    assert_int_equal(c.mallocs + c.frees + c.pinned + c.synchronisations + c.null_streams, 0);
+    assert_true(c.launches > 0);
+}
+
+/* ---- the same numbers ------------------------------------------------------------------------------------ */
+
+static const ops_shape shapes[] = {
+    {2, 5, 8, 4, 3, 0}, {3, 9, 33, 5, 0, 0}, {1, 1, 64, 16, 0, 0}, {4, 20, 64, 8, 6, 1}};
+
+/* Of results that are zero but for rounding too. */
+static void check_close(const ops_run *r, const ops_run *wanted, int i)
+{
+    const double *x = ops_run_result(r, i), *y = ops_run_result(wanted, i);
+    const int64_t count = ops_elements(&r->c->array[i]);
+    const double size = count ? sqrt(case_dot(y, y, count) / (double)count) : 0.0;
+    for (int64_t k = 0; k < count; k++)
+        if (!(fabs(x[k] - y[k]) <= 2e-5 * (fabs(y[k]) + size) + 1e-6))
+            fail_msg("%s of %s: %g, must be %g", r->c->array[i].name, exphil_op_name(r->op), x[k], y[k]);
+}
+
+static void check_run(const bench *b, int number, const ops_shape *s, int layout)
+{
+    case_seed((uint64_t)number);
+    ops_case *c = ops_case_make(ops_forward[number % 7], s);
+    const bool backward = number >= 7;
+    void *exact = backward ? ops_forward_of(b->host_ops, c, EXPHIL_OPS_F64) : NULL;
+    ops_run *wanted = ops_run_make(b->host_ops, c, backward, EXPHIL_OPS_F64, OPS_DENSE, exact);
+    assert_int_equal(ops_run_do(b->host_ops, wanted, NULL), EXPHIL_OK);
+    void *saved = NULL;
+    if (backward) { /* what is saved is the device's own */
+        ops_run *forward = ops_run_make(b->ops, c, false, EXPHIL_OPS_F32, OPS_DENSE, NULL);
+        moved m = move_there(b, forward);
+        run_there(b, &m);
+        bring_back(b, &m);
+        saved = forward->saved;
+    }
+    ops_run *r = ops_run_make(b->ops, c, backward, EXPHIL_OPS_F32, layout, saved);
+    moved m = move_there(b, r);
+    run_there(b, &m);
+    bring_back(b, &m);
+    for (int i = 0; i < c->count; i++)
+        if (ops_is_out(r, i)) check_close(r, wanted, i);
+    case_release();
+}
+
+static void the_numbers_are_those_of_the_cpu(void **state)
+{
+    for (int timing = 0; timing < EMU_TIMINGS; timing++) {
+        emulated_gpu()->timing(timing, 5);
+        bench b = bench_make();
+        for (int number = 0; number < RUNS; number++)
+            check_run(&b, number, &shapes[number % 7 == 0 ? timing + 1 : (number + timing) % 4],
+                      timing == EMU_LAZY ? OPS_PADDED : OPS_DENSE);
+        bench_end(&b);
+    }
+    emulated_gpu()->timing(EMU_EAGER, 0);
+}
+
+/* Nothing of a run has happened when the call returns: it is the stream's. */
+static void a_run_is_work_of_the_stream(void **state)
+{
+    emulated_gpu()->timing(EMU_LAZY, 0);
+    bench b = bench_make();
+    case_seed(1);
+    ops_case *c = ops_case_make(EXPHIL_OP_NORM, &shapes[1]);
+    moved m = move_there(&b, ops_run_make(b.ops, c, false, EXPHIL_OPS_F32, OPS_DENSE, NULL));
+    run_there(&b, &m);
+    assert_int_equal(emulated_gpu()->count().operations, 0);
+    bring_back(&b, &m);
+    assert_true(emulated_gpu()->count().operations > 0);
+    bench_end(&b);
+    emulated_gpu()->timing(EMU_EAGER, 0);
+}
+
+/* ---- what it has not ------------------------------------------------------------------------------------- */
+
+static void refused(const bench *b, const void *args, const char *says)
+{
+    exphil_op_info info = EXPHIL_OP_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    assert_int_equal(exphil_ops_query(b->ops, args, &info, &error), EXPHIL_E_UNSUPPORTED);
+    assert_says(&error, says);
+}
+
+static void what_it_has_not_is_refused(void **state)
+{
+    bench b = bench_make();
+    case_seed(3);
+    ops_case *c = ops_case_make(EXPHIL_OP_SCAN, &(ops_shape){2, 7, 12, 4, 0, 1});
+    ops_run *r = ops_run_make(b.host_ops, c, false, EXPHIL_OPS_F32, OPS_DENSE, NULL);
+    exphil_scan_args *args = (exphil_scan_args *)(void *)r->args;
+    args->type = EXPHIL_OPS_F64;
+    refused(&b, args, "scan: the device cuda has no kernel");
+    args->type = EXPHIL_OPS_F32;
+    args->u.column_stride = 7;
+    refused(&b, args, "scan: u.column_stride is 7, must be 1 on this device");
+    bench_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_numbers_are_those_of_the_cpu),
+        cmocka_unit_test(a_run_is_work_of_the_stream),
+        cmocka_unit_test(what_it_has_not_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
