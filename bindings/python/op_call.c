@@ -172,8 +172,9 @@ static int32_t fits(exphil_py_call *call, const exphil_py_field *field, const ex
         const char letter = field->axes[2 * i];
         const int32_t by = call->known_by[letter - 'A'];
         if (array->sizes[i] == *dim(call, letter)) continue;
-        return refuse(call, field, "has %lld elements along axis %d, must have %lld%s%s", (long long)array->sizes[i], i,
-                      (long long)*dim(call, letter), by < 0 ? "" : " because of ", by < 0 ? "" : call->op->field[by].name);
+        return refuse(call, field, "has %lld elements along axis %d, must have %lld%s%s",
+                      (long long)array->sizes[i], i, (long long)*dim(call, letter),
+                      by < 0 ? "" : " because of ", by < 0 ? "" : call->op->field[by].name);
     }
     return 0;
 }

@@ -172,7 +172,8 @@ static void copy(torch_call *c, int which)
     int64_t stride = 1;
     for (int i = array->rank - 1; i >= 0; i--) {
         array->strides[i] = stride;
-        if (array->sizes[i] > 1 && __builtin_mul_overflow(stride, array->sizes[i], &stride)) fail(c, c->call.message);
+        if (array->sizes[i] > 1 && __builtin_mul_overflow(stride, array->sizes[i], &stride))
+            fail(c, c->call.message);
     }
     void *made = new_tensor(c, array, type_of(c, array), &array->data);
     if (torch.copy_into(made, c->handle[which], 0)) {

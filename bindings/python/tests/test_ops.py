@@ -1,4 +1,5 @@
-"""Kernels on arrays of one's own: NumPy's. The bits are those of the C call, however arrays lie; what does not fit is refused by name."""
+"""Kernels on arrays of one's own: NumPy's. The bits are those of the C call, however arrays lie; what does not fit is refused by
+its name."""
 import gc
 import os
 import threading
@@ -100,7 +101,8 @@ def test_logarithm_of_a():
     dout = np.ones((2, 5, 7))
     log = {**arrays, "A": np.log(-arrays["A"])}
     assert np.abs(operation(**log, A_log=True, **more) - operation(**arrays, **more)).max() < 1e-14
-    by_log, plain = (ops.gradients(operation, dout, **one, **more, A_log=is_log)["A"] for one, is_log in ((log, True), (arrays, False)))
+    by_log = ops.gradients(operation, dout, **log, **more, A_log=True)["A"]
+    plain = ops.gradients(operation, dout, **arrays, **more)["A"]
     assert np.abs(by_log - plain * arrays["A"]).max() < 1e-12
 
 
@@ -110,7 +112,8 @@ def test_bits_of_the_c_call():
     args = ffi.new("exphil_scan_args *")
     args.struct_size, args.op = ffi.sizeof("exphil_scan_args"), lib.EXPHIL_OP_SCAN
     args.batch, args.frames, args.width, args.states = 2, 7, 5, 3
-    rows = {key: np.ascontiguousarray(one.swapaxes(1, 2)) if key in ("u", "delta", "B", "C", "z") else one for key, one in arrays.items()}
+    turned = ("u", "delta", "B", "C", "z")
+    rows = {key: np.ascontiguousarray(one.swapaxes(1, 2)) if key in turned else one for key, one in arrays.items()}
     out, state = np.zeros((2, 7, 5), np.float32), np.zeros((2, 5, 3), np.float32)
     fields = {"u": "u", "delta": "delta", "A": "a", "B": "b", "C": "c", "D": "skip", "z": "z", "delta_bias": "delta_bias",
               "reset": "reset", "initial_state": "state_in"}
@@ -147,8 +150,8 @@ def test_each_argument_is_refused_by_its_name(name):
     operation, _, arrays, more = cases()[name]
     for key, one in arrays.items():
         shown = rf"\b{key}\b"
-        for wrong, kind in ((one[..., None], ValueError), (one.astype(complex), ValueError), ([1.0, 2.0], (TypeError, AttributeError)),
-                            (np.full(one.shape, "a"), ValueError)):
+        for wrong, kind in ((one[..., None], ValueError), (one.astype(complex), ValueError), (np.full(one.shape, "a"), ValueError),
+                            ([1.0, 2.0], (TypeError, AttributeError))):
             with pytest.raises(kind, match=shown if kind is ValueError else None):
                 operation(**{**arrays, key: wrong}, **more)
         if one.dtype != bool:
@@ -191,15 +194,15 @@ def test_empty_arrays():
 
 def test_huge_arrays():
     """What no memory holds is refused before anything of it is read."""
-    _, _, arrays, _ = cases()["scan"]
-    for size in (2**36, 2**44, 2**58):
-        huge = {key: np.broadcast_to(one[:1], (size, *one.shape[1:])) if key in ("u", "delta", "B", "C", "z", "reset", "initial_state")
-                else one for key, one in arrays.items() if one.nbytes * size < 2**62}
-        if size == 2**58:
-            huge = {"u": np.broadcast_to(np.zeros(1), (2**58, 1, 1)), "delta": np.broadcast_to(np.zeros(1), (2**58, 1, 1)),
-                    "A": np.zeros((1, 1)), "B": np.broadcast_to(np.zeros(1), (2**58, 1, 1)), "C": np.broadcast_to(np.zeros(1), (2**58, 1, 1))}
+    _, _, arrays, _ = cases()["scan bare"]
+    many = ("u", "delta", "B", "C")
+    for size in (2**36, 2**44):
+        huge = {key: np.broadcast_to(one[:1], (size, *one.shape[1:])) if key in many else one for key, one in arrays.items()}
         with pytest.raises((ValueError, MemoryError), match="scan: "):
             ops.selective_scan(**huge)
+    thin = {key: np.broadcast_to(np.zeros(1), (2**58, 1, 1)) if key in many else np.zeros((1, 1)) for key in arrays}
+    with pytest.raises((ValueError, MemoryError), match="scan: "):
+        ops.selective_scan(**thin)
 
 
 def test_aliased_arrays():
@@ -318,10 +321,9 @@ def test_a_child_computes_too():
 
 
 def test_every_array_of_the_header_is_in_the_table():
-    structs = {"scan": "exphil_scan_args", "attention": "exphil_attention_args", "lstm": "exphil_rnn_args", "norm": "exphil_norm_args",
-               "conv": "exphil_conv_args"}
-    for name, struct in structs.items():
-        fields = {field.offset: key for key, field in ffi.typeof(struct).fields if field.type.cname in ("exphil_input", "exphil_output")}
+    for name in ("scan", "attention", "lstm", "norm", "conv"):
+        struct = ffi.typeof(f"exphil_{'rnn' if name == 'lstm' else name}_args")
+        fields = {field.offset: key for key, field in struct.fields if field.type.cname in ("exphil_input", "exphil_output")}
         native = OPS[name].native
         known = {native.field[i].offset for i in range(native.fields)}
         assert {key for offset, key in fields.items() if offset not in known} <= {"a_log"}, name
@@ -338,6 +340,13 @@ def test_what_is_kept_is_as_large_as_the_library_says(name):
     _, saved, _ = forward(call, True)
     sizes = sizes_of(call.op, [None if one is None else one.shape for one in call.arrays], call.numbers.first)
     assert kept_bytes(call.op, sizes, 4) == (saved[1] if saved else 0)
+
+
+def test_info():
+    operation, _, arrays, more = cases(19, np.float32)["scan bare"]
+    rows = {key: np.ascontiguousarray(one.swapaxes(1, 2)).swapaxes(1, 2) if one.ndim == 3 else one for key, one in arrays.items()}
+    assert (ops.info(operation, **rows, **more).copies, ops.info(operation, **arrays, **more).copies) == (0, 4)
+    assert ops.info(operation, **rows, **more).kernel
 
 
 class Foreign:

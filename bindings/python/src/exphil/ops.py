@@ -21,11 +21,11 @@ from .arrays import number
 from .context import Context, context_or_default
 from .errors import text
 from .handle import Config
-from .ops_call import Bound, Call, Numbers, backward, compute, count, option
+from .ops_call import Bound, Call, Numbers, OpInfo, backward, compute, count, look, option
 from .ops_table import OPS
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_METHODS = ("auto", "plain", "chunked")
+_METHODS = {"auto": lib.EXPHIL_ATTENTION_AUTO, "plain": lib.EXPHIL_ATTENTION_PLAIN, "chunked": lib.EXPHIL_ATTENTION_CHUNKED}
 
 
 def _is_torch(value: Any) -> bool:
@@ -121,7 +121,7 @@ def attention(
     if window is None:
         window = bias.shape[1] if bias is not None else max(int(q.shape[1]), 1)
     arrays = (q, k, v, bias, reset, initial_state)
-    numbers = Numbers(count(window, "window"), option(method, _METHODS, "method"))
+    numbers = Numbers(count(window, "window"), option(_METHODS, method, "method"))
     return Call(OPS["attention"], arrays, numbers, bool(return_last_state))
 
 
@@ -281,6 +281,12 @@ def use(context: Optional[Context] = None, *, threads: int = 0) -> None:
         jax.use(place, int(ffi.cast("uintptr_t", ops)))
 
 
+def info(operation: Callable[..., Any], *args: Any, **kwargs: Any) -> OpInfo:
+    """What a call with these arguments needs, and how it is done: bytes of workspace, bytes that are kept for a gradient, arrays
+    that the library copies because no kernel reads them as they lie, and the kernel's name. Not for torch's or JAX's arrays."""
+    return look(operation.prepare(*args, **kwargs))  # type: ignore[attr-defined]
+
+
 def names() -> List[str]:
     """Names of the library's operations, backward ones among them."""
     found: List[str] = []
@@ -290,5 +296,6 @@ def names() -> List[str]:
 
 
 __all__ = [
-    "adamw", "attention", "bind", "causal_conv1d", "gradients", "gru", "layer_norm_silu", "lstm", "names", "selective_scan", "use",
+    "OpInfo", "adamw", "attention", "bind", "causal_conv1d", "gradients", "gru", "info", "layer_norm_silu", "lstm", "names",
+    "selective_scan", "use",
 ]

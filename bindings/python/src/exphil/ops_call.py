@@ -1,13 +1,15 @@
 """One call of an operation on arrays that are neither torch's nor JAX's, and a call that is made ready once."""
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from operator import index
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._native import ffi, lib
-from .arrays import number
 from .errors import check, make_error, new_error, text
 from .ops_arrays import kind_of
 from .ops_table import Field, Op
+
+_MOST = 2**44
 
 
 class Numbers(NamedTuple):
@@ -16,6 +18,15 @@ class Numbers(NamedTuple):
     first: int = 0
     second: int = 0
     real: float = 0.0
+
+
+class OpInfo(NamedTuple):
+    """What a call needs, and how it is done."""
+
+    workspace_bytes: int
+    saved_bytes: int
+    copies: int
+    kernel: str
 
 
 class Call(NamedTuple):
@@ -141,6 +152,16 @@ def forward(call: Call, keep: bool = False) -> Tuple[List[Any], Any, Any]:
     return outputs, saved, kind
 
 
+def look(call: Call) -> OpInfo:
+    """What forward needs."""
+    ready = Ready(call.op, False, call.arrays, call.numbers, kind_of(call.arrays[0], call.op.inputs[0].name))
+    for field in call.op.gives[0]:
+        if call.states or not field.optional:
+            ready.put(field)
+    info = ready.ask()
+    return OpInfo(int(info.workspace_bytes), int(info.saved_bytes), int(info.copies), text(info.kernel))
+
+
 def compute(call: Call) -> List[Any]:
     """What forward gives, as the caller's kind of array."""
     outputs, _, kind = forward(call)
@@ -199,16 +220,16 @@ class Bound:
             check(self._ready.error.status, self._ready.error)
 
 
-def option(value: Any, names: Sequence[str], name: str) -> int:
-    """Place of a word among those that are allowed."""
-    if value not in names:
-        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, names))}")
-    return list(names).index(value)
+def option(words: Dict[str, int], value: Any, name: str) -> int:
+    """Number of a word among those that are allowed."""
+    if value not in words:
+        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, words))}")
+    return words[value]
 
 
 def count(value: Any, name: str) -> int:
-    """A dimension that is given as a number."""
-    made = number(value, name)
-    if made < 1:
-        raise ValueError(f"{name} is {made}, must be 1 or more")
+    """A dimension that is given as a number. Without calls that torch.compile cannot follow."""
+    made = index(value)
+    if not 1 <= made <= _MOST:
+        raise ValueError(f"{name} is {made}, must be 1..2^44")
     return made
