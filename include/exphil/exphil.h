@@ -4,7 +4,8 @@
  *
  * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers),
  * conditions.h (what a policy is told beside the frame), plan.h (the memory that a training will take), notes.h (what a
- * policy carries of its history), examine.h (what it says to each frame) and learn.h (how it becomes better).
+ * policy carries of its history), examine.h (what it says to each frame), learn.h (how it becomes better) and ops.h
+ * (the kernels alone, on arrays of your own).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher

@@ -267,6 +267,7 @@ typedef struct exphil_adamw_args {
 
 /* ---- calls ------------------------------------------------------------------------------------------------- */
 
+/* The operations of a context. */
 typedef struct exphil_ops exphil_ops;
 
 /* What is decided for all calls. */

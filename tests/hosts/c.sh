@@ -30,7 +30,7 @@ if [ "${1:-}" = bench ]; then
 fi
 
 for how in shared static; do
-    for program in minimal bot train rows learn apart; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
+    for program in minimal bot train rows learn apart ops; do compile "${program}_$how" "$how" "$here/examples/$program.c"; done
     compile "trace_$how" "$how" "$here/tests/hosts/trace.c"
 done
 if command -v readelf >/dev/null && readelf -d bot_static | grep -q libexphil; then fail "bot_static needs libexphil.so"; fi
@@ -115,6 +115,10 @@ awk 'END { exit !($3 > 475) }' apart.log || { cat apart.log; fail "apart does no
 if ./apart_shared 3000 no/such/folder/weights 2>apart.log; then fail "apart without a file"; fi
 grep -q 'EXPHIL_E_IO' apart.log || { cat apart.log; fail "apart does not say why"; }
 [ "$(wc -l <"$here/examples/apart.c")" -lt 150 ] || fail "apart.c is not short any more"
+
+# The kernels on arrays of one's own: the gradient is the difference.
+for how in shared static; do ./ops_$how >ops.log || { cat ops.log; fail "ops, $how"; }; done
+[ "$(wc -l <"$here/examples/ops.c")" -lt 100 ] || fail "ops.c is not short any more"
 
 # A game in a library of its own: from nothing to more than its script catches.
 # shellcheck disable=SC2046

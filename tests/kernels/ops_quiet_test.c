@@ -1,10 +1,12 @@
-/* A run of exphil/ops.h allocates nothing; with one thread it takes no lock and makes no system call; the floating-point mode of the
- * host is neither felt nor changed. */
+/* A run of exphil/ops.h allocates nothing; with one thread it takes no lock and makes no system call; the floating-point mode of
+ * the host is neither felt nor changed. */
 #include "ops_case.h"
 
 #include "traps.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -136,6 +138,43 @@ static void a_forked_child_is_refused(void **state)
 }
 #endif
 
+#ifndef EXPHIL_SANITIZE /* sanitizers need more */
+
+/* A thread of 64 KiB, of which one page is the guard; so wide another guard that no array reaches over it. */
+enum { SMALL = (64 << 10) - 4096, WIDE = 64 << 10, PAINT = 0xA5, DEEPEST = 48 << 10 };
+
+static void *on_small_stack(void *arg)
+{
+    return hot(arg) ? arg : NULL;
+}
+
+static void a_small_stack_is_enough(void **state)
+{
+    bench b;
+    bench_make(&b, 1, 1);
+    unsigned char *memory =
+        mmap(NULL, WIDE + SMALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *stack = memory + WIDE;
+    pthread_attr_t attributes;
+    pthread_t id;
+    void *fine = NULL;
+    size_t untouched = 0;
+    assert_true(memory != MAP_FAILED);
+    assert_int_equal(mprotect(memory, WIDE, PROT_NONE), 0);
+    memset(stack, PAINT, SMALL);
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstack(&attributes, stack, SMALL), 0);
+    assert_int_equal(pthread_create(&id, &attributes, on_small_stack, &b), 0);
+    pthread_join(id, &fine);
+    pthread_attr_destroy(&attributes);
+    assert_non_null(fine);
+    while (untouched < SMALL && stack[untouched] == PAINT) untouched++;
+    if (SMALL - untouched > DEEPEST) fail_msg("%zu bytes of a stack were used", SMALL - untouched);
+    munmap(memory, WIDE + SMALL);
+    bench_free(&b);
+}
+#endif
+
 #if defined(__SSE__)
 #  include <xmmintrin.h>
 
@@ -202,6 +241,7 @@ int main(void)
         cmocka_unit_test(nothing_is_allocated_or_locked),
 #ifndef EXPHIL_SANITIZE
         cmocka_unit_test(the_system_is_never_called),     cmocka_unit_test(a_forked_child_is_refused),
+        cmocka_unit_test(a_small_stack_is_enough),
 #endif
         cmocka_unit_test(host_modes_are_not_felt),        cmocka_unit_test(no_memory_is_no_ops),
     };

@@ -1,5 +1,5 @@
-/* Several threads share one exphil_ops, each with arrays and a workspace of its own: what each computes has the bits of a run alone.
- * Under the thread sanitizer nothing races. */
+/* Several threads share one exphil_ops, each with arrays and a workspace of its own: what each computes has the bits of a run
+ * alone. Under the thread sanitizer nothing races. */
 #include "ops_case.h"
 
 #include <pthread.h>

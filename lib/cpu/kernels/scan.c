@@ -41,16 +41,24 @@ typedef struct chunk {
     real sum[CHUNK][WIDE];                        /* sum_n c[n] h[n] */
 } chunk;
 
-static void chunk_load(const group *g, chunk *k, int64_t t, int64_t frames)
+XPH_INLINE void load_frames(const group *g, chunk *k, int64_t t, int64_t frames, const bool plain)
 {
     const xph_scan_args *a = g->a;
     for (int64_t i = 0; i < frames; i++) {
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec delta = step_of(g, row_of(g, t + i), c);
+            vec delta = step_of(g, row_of(g, t + i), c, plain);
             vec_store(k->delta[i] + c, delta);
             vec_store(k->inflow[i] + c, delta * row_load(g, a->x, a->ldx, row_of(g, t + i), c));
         }
     }
+}
+
+static void chunk_load(const group *g, chunk *k, int64_t t, int64_t frames)
+{
+    if (g->a->plain_delta)
+        load_frames(g, k, t, frames, true);
+    else
+        load_frames(g, k, t, frames, false);
 }
 
 /* y = (sum + skip x) SiLU(z) */
@@ -225,6 +233,17 @@ XPH_INLINE vec step_sums(const step_place *p, const int64_t states, const bool g
     return vec_sum_fours(sum);
 }
 
+XPH_INLINE void step_deltas(step_place *p, const bool plain)
+{
+    const group *g = p->g;
+    const xph_scan_args *a = g->a;
+    for (int64_t c = 0; c < g->count; c += VEC) {
+        vec delta = step_of(g, g->stream, c, plain);
+        vec_store(p->fall + c, -delta);
+        vec_store(p->inflow + c, delta * row_load(g, a->x, a->ldx, g->stream, c));
+    }
+}
+
 static void step_enter(step_place *p)
 {
     static const real zeros[MOST_STATES] = {0};
@@ -237,11 +256,10 @@ static void step_enter(step_place *p)
     p->ld_in = in ? a->states : 0;
     p->out = out ? out + first : NULL;
     p->rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
-    for (int64_t c = 0; c < g->count; c += VEC) {
-        vec delta = step_of(g, g->stream, c);
-        vec_store(p->fall + c, -delta);
-        vec_store(p->inflow + c, delta * row_load(g, a->x, a->ldx, g->stream, c));
-    }
+    if (a->plain_delta)
+        step_deltas(p, true);
+    else
+        step_deltas(p, false);
 }
 
 static void step_leave(const step_place *p)

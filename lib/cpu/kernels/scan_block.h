@@ -92,11 +92,11 @@ XPH_INLINE vec step_load(const group *g, int64_t row, int64_t c)
     return a->delta_bias ? dt + row_load(g, a->delta_bias, 0, 0, c) : dt;
 }
 
-/* The step itself. */
-XPH_INLINE vec step_of(const group *g, int64_t row, int64_t c)
+/* The step itself; plain (args.plain_delta) is a constant of the caller. */
+XPH_INLINE vec step_of(const group *g, int64_t row, int64_t c, const bool plain)
 {
     const vec dt = step_load(g, row, c);
-    return g->a->plain_delta ? dt : vec_softplus(dt);
+    return plain ? dt : vec_softplus(dt);
 }
 
 XPH_INLINE void row_store(const group *g, void *matrix, int64_t ld, int64_t row, int64_t c, vec v)

@@ -133,28 +133,36 @@ static real *transposed_at(const work *w, int64_t array, int64_t i)
 /* ---- forward once more ---- */
 
 /* The step, and how it follows what it is made of. */
-XPH_INLINE vec step_both(const group *g, int64_t row, int64_t c, vec *slope)
+XPH_INLINE vec step_both(const group *g, int64_t row, int64_t c, const bool plain, vec *slope)
 {
     const vec dt = step_load(g, row, c);
-    if (!g->a->plain_delta) return vec_softplus_both(dt, slope);
+    if (!plain) return vec_softplus_both(dt, slope);
     *slope = vec_all(R(1.0));
     return dt;
 }
 
 /* What the functions give for frames [i, i + frames) of a span that begins at t. */
-static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
+XPH_INLINE void functions_as(const work *w, int64_t t, int64_t i, int64_t frames, const bool plain)
 {
     const group *g = &w->g;
     const xph_scan_args *a = g->a;
     for (int64_t last = i + frames; i < last; i++) {
         int64_t row = row_of(g, t + i);
         for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec slope, delta = step_both(g, row, c, &slope);
+            vec slope, delta = step_both(g, row, c, plain, &slope);
             vec_store(frame_at(w, w->l->delta, i) + c, delta);
             vec_store(frame_at(w, w->l->slope, i) + c, slope);
             vec_store(frame_at(w, w->l->inflow, i) + c, delta * row_load(g, a->x, a->ldx, row, c));
         }
     }
+}
+
+static void functions_of(const work *w, int64_t t, int64_t i, int64_t frames)
+{
+    if (w->g.a->plain_delta)
+        functions_as(w, t, i, frames, true);
+    else
+        functions_as(w, t, i, frames, false);
 }
 
 /* Prefetches a line of a row; rows lie pages apart, too far for the processor to foresee them.

@@ -1,5 +1,5 @@
-/* exphil/ops.h on the emulated GPU: every operation on device memory and on a stream of the caller's, against the CPU in double. A run
- * is work of that stream alone: it waits for nothing, allocates nothing, and never touches the null stream. */
+/* exphil/ops.h on the emulated GPU: every operation on device memory and on a stream of the caller's, against the CPU in double.
+ * A run is work of that stream alone: it waits for nothing, allocates nothing, and never touches the null stream. */
 #include "emulated.h"
 #include "ops_case.h"
 

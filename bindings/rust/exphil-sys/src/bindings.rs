@@ -2511,15 +2511,349 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
+pub const EXPHIL_OP_SCAN: _bindgen_ty_21 = 1;
+pub const EXPHIL_OP_SCAN_GRAD: _bindgen_ty_21 = 2;
+pub const EXPHIL_OP_ATTENTION: _bindgen_ty_21 = 3;
+pub const EXPHIL_OP_ATTENTION_GRAD: _bindgen_ty_21 = 4;
+pub const EXPHIL_OP_LSTM: _bindgen_ty_21 = 5;
+pub const EXPHIL_OP_LSTM_GRAD: _bindgen_ty_21 = 6;
+pub const EXPHIL_OP_GRU: _bindgen_ty_21 = 7;
+pub const EXPHIL_OP_GRU_GRAD: _bindgen_ty_21 = 8;
+pub const EXPHIL_OP_NORM: _bindgen_ty_21 = 9;
+pub const EXPHIL_OP_NORM_GRAD: _bindgen_ty_21 = 10;
+pub const EXPHIL_OP_CONV: _bindgen_ty_21 = 11;
+pub const EXPHIL_OP_CONV_GRAD: _bindgen_ty_21 = 12;
+pub const EXPHIL_OP_ADAMW: _bindgen_ty_21 = 13;
+pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
+pub const EXPHIL_OPS_F32: _bindgen_ty_22 = 0;
+pub const EXPHIL_OPS_F64: _bindgen_ty_22 = 1;
+pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_input {
+    pub data: *const ::std::os::raw::c_void,
+    pub batch_stride: i64,
+    pub frame_stride: i64,
+    pub column_stride: i64,
+}
+impl Default for exphil_input {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_output {
+    pub data: *mut ::std::os::raw::c_void,
+    pub batch_stride: i64,
+    pub frame_stride: i64,
+    pub column_stride: i64,
+}
+impl Default for exphil_output {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_scan_args {
+    pub struct_size: usize,
+    pub op: i32,
+    pub type_: i32,
+    pub batch: i64,
+    pub frames: i64,
+    pub width: i64,
+    pub states: i64,
+    pub delta_plain: i32,
+    pub reserved: i32,
+    pub u: exphil_input,
+    pub delta: exphil_input,
+    pub delta_bias: exphil_input,
+    pub a_log: exphil_input,
+    pub a: exphil_input,
+    pub b: exphil_input,
+    pub c: exphil_input,
+    pub skip: exphil_input,
+    pub z: exphil_input,
+    pub reset: exphil_input,
+    pub state_in: exphil_input,
+    pub state_out: exphil_output,
+    pub y: exphil_output,
+    pub dy: exphil_input,
+    pub dstate_out: exphil_input,
+    pub du: exphil_output,
+    pub ddelta: exphil_output,
+    pub ddelta_bias: exphil_output,
+    pub da: exphil_output,
+    pub db: exphil_output,
+    pub dc: exphil_output,
+    pub dskip: exphil_output,
+    pub dz: exphil_output,
+    pub dstate_in: exphil_output,
+}
+impl Default for exphil_scan_args {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+pub const EXPHIL_ATTENTION_AUTO: _bindgen_ty_23 = 0;
+pub const EXPHIL_ATTENTION_PLAIN: _bindgen_ty_23 = 1;
+pub const EXPHIL_ATTENTION_CHUNKED: _bindgen_ty_23 = 2;
+pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_attention_args {
+    pub struct_size: usize,
+    pub op: i32,
+    pub type_: i32,
+    pub batch: i64,
+    pub frames: i64,
+    pub heads: i64,
+    pub dim: i64,
+    pub window: i64,
+    pub method: i32,
+    pub reserved: i32,
+    pub q: exphil_input,
+    pub k: exphil_input,
+    pub v: exphil_input,
+    pub bias: exphil_input,
+    pub reset: exphil_input,
+    pub state_in: exphil_input,
+    pub state_out: exphil_output,
+    pub y: exphil_output,
+    pub saved: *mut ::std::os::raw::c_void,
+    pub saved_bytes: usize,
+    pub dy: exphil_input,
+    pub dq: exphil_output,
+    pub dk: exphil_output,
+    pub dv: exphil_output,
+    pub dbias: exphil_output,
+}
+impl Default for exphil_attention_args {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_rnn_args {
+    pub struct_size: usize,
+    pub op: i32,
+    pub type_: i32,
+    pub batch: i64,
+    pub frames: i64,
+    pub hidden: i64,
+    pub gates: exphil_input,
+    pub weight: exphil_input,
+    pub bias: exphil_input,
+    pub reset: exphil_input,
+    pub h_in: exphil_input,
+    pub c_in: exphil_input,
+    pub h_out: exphil_output,
+    pub c_out: exphil_output,
+    pub y: exphil_output,
+    pub saved: *mut ::std::os::raw::c_void,
+    pub saved_bytes: usize,
+    pub dy: exphil_input,
+    pub dh_out: exphil_input,
+    pub dc_out: exphil_input,
+    pub dgates: exphil_output,
+    pub dweight: exphil_output,
+    pub dbias: exphil_output,
+    pub dh_in: exphil_output,
+    pub dc_in: exphil_output,
+}
+impl Default for exphil_rnn_args {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_norm_args {
+    pub struct_size: usize,
+    pub op: i32,
+    pub type_: i32,
+    pub batch: i64,
+    pub frames: i64,
+    pub width: i64,
+    pub epsilon: f64,
+    pub silu: i32,
+    pub reserved: i32,
+    pub x: exphil_input,
+    pub gain: exphil_input,
+    pub shift: exphil_input,
+    pub y: exphil_output,
+    pub saved: *mut ::std::os::raw::c_void,
+    pub saved_bytes: usize,
+    pub dy: exphil_input,
+    pub dx: exphil_output,
+    pub dgain: exphil_output,
+    pub dshift: exphil_output,
+}
+impl Default for exphil_norm_args {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_conv_args {
+    pub struct_size: usize,
+    pub op: i32,
+    pub type_: i32,
+    pub batch: i64,
+    pub frames: i64,
+    pub width: i64,
+    pub taps: i64,
+    pub x: exphil_input,
+    pub weight: exphil_input,
+    pub bias: exphil_input,
+    pub reset: exphil_input,
+    pub state_in: exphil_input,
+    pub state_out: exphil_output,
+    pub y: exphil_output,
+    pub dy: exphil_input,
+    pub dstate_out: exphil_input,
+    pub dx: exphil_output,
+    pub dweight: exphil_output,
+    pub dbias: exphil_output,
+    pub dstate_in: exphil_output,
+}
+impl Default for exphil_conv_args {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_adamw_args {
+    pub struct_size: usize,
+    pub op: i32,
+    pub type_: i32,
+    pub count: i64,
+    pub step: i64,
+    pub rate: f64,
+    pub beta1: f64,
+    pub beta2: f64,
+    pub epsilon: f64,
+    pub decay: f64,
+    pub grad_scale: f64,
+    pub average_decay: f64,
+    pub p: exphil_output,
+    pub m: exphil_output,
+    pub v: exphil_output,
+    pub grad: exphil_input,
+    pub average: exphil_output,
+}
+impl Default for exphil_adamw_args {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_ops {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct exphil_ops_config {
+    pub struct_size: usize,
+    pub threads: i32,
+    pub reserved: i32,
+}
+extern "C" {
+    pub fn exphil_ops_create(
+        context: *mut exphil_context,
+        config: *const exphil_ops_config,
+        ops: *mut *mut exphil_ops,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_ops_destroy(ops: *mut exphil_ops);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct exphil_op_info {
+    pub struct_size: usize,
+    pub workspace_bytes: usize,
+    pub saved_bytes: usize,
+    pub copies: i64,
+    pub kernel: *const ::std::os::raw::c_char,
+}
+impl Default for exphil_op_info {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    pub fn exphil_ops_query(
+        ops: *mut exphil_ops,
+        args: *const ::std::os::raw::c_void,
+        info: *mut exphil_op_info,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_ops_run(
+        ops: *mut exphil_ops,
+        args: *const ::std::os::raw::c_void,
+        workspace: *mut ::std::os::raw::c_void,
+        workspace_bytes: usize,
+        stream: *mut ::std::os::raw::c_void,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_op_name(op: i32) -> *const ::std::os::raw::c_char;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_21 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_21 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_21 = 2;
-pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_24 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_24 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_24 = 2;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -2550,57 +2884,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_22 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_22 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_22 = 2;
-pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_23 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_23 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_23 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_23 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_23 = 4;
-pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_24 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_24 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_24 = 2;
-pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_25 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_25 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_25 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_25 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_25 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_25 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_25 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_25 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_25 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_25 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_25 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_25 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_25 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_25 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_25 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_25 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_25 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_25 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_25 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_25 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_25 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_25 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_25 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_25 = 8388608;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_25 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_25 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_25 = 2;
 pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_26 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_26 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_26 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_26 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_26 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_26 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_26 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_26 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_26 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_26 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_26 = 1024;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_26 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_26 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_26 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_26 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_26 = 4;
 pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_27 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_27 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_27 = 2;
+pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_28 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_28 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_28 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_28 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_28 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_28 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_28 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_28 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_28 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_28 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_28 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_28 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_28 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_28 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_28 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_28 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_28 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_28 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_28 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_28 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_28 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_28 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_28 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_28 = 8388608;
+pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_29 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_29 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_29 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_29 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_29 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_29 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_29 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_29 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_29 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_29 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_29 = 1024;
+pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -2681,17 +3015,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_27 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_27 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_27 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_27 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_27 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_27 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_27 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_27 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_27 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_27 = 9;
-pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_30 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_30 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_30 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_30 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_30 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_30 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_30 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_30 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_30 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_30 = 9;
+pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -2898,11 +3232,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_28 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_28 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_28 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_28 = 3;
-pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_31 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_31 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_31 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_31 = 3;
+pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -3108,14 +3442,14 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_29 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_29 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_29 = 2;
-pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_30 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_30 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_30 = 2;
-pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_32 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_32 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_32 = 2;
+pub type _bindgen_ty_32 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_33 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_33 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_33 = 2;
+pub type _bindgen_ty_33 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -3154,33 +3488,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_31 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_31 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_31 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_31 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_31 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_31 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_31 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_31 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_31 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_31 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_31 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_31 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_31 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_31 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_31 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_31 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_31 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_31 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_31 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_31 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_31 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_31 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_31 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_31 = 23;
-pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_32 = 24;
-pub type _bindgen_ty_32 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_34 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_34 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_34 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_34 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_34 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_34 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_34 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_34 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_34 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_34 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_34 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_34 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_34 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_34 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_34 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_34 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_34 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_34 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_34 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_34 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_34 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_34 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_34 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_34 = 23;
+pub type _bindgen_ty_34 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_35 = 24;
+pub type _bindgen_ty_35 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }

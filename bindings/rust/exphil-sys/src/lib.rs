@@ -1,6 +1,6 @@
 //! Declarations of libexphil's C headers (`exphil.h`, `conditions.h`, `slp.h`, `games.h`, `plan.h`, `notes.h`, `examine.h`,
-//! `learn.h`, `match.h`, `blocks.h`, `live.h`) as bindgen writes them. The headers are the manual: names, rules of ownership, threads
-//! and lifetimes are theirs. The crate `exphil` is the safe interface.
+//! `learn.h`, `match.h`, `blocks.h`, `live.h`, `ops.h`) as bindgen writes them. The headers are the manual: names, rules of
+//! ownership, threads and lifetimes are theirs. The crate `exphil` is the safe interface.
 //!
 //! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`.
 //!
