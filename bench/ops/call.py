@@ -31,7 +31,8 @@ def median_ns(function, count):
 
 
 def build(folder):
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "exphil"], capture_output=True, text=True, check=True).stdout.split()
+    asked = ["pkg-config", "--cflags", "--libs", "exphil"]
+    flags = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
     program = os.path.join(folder, "call")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "call.c")
     subprocess.run(["cc", "-O2", source, *flags, "-o", program], check=True)
@@ -78,7 +79,8 @@ def jax_rows(given, count):
         return median_ns(lambda: made(*on_jax).block_until_ready(), count)
 
     one, many = chain(1), chain(101)
-    return [(f"jax {jax.__version__}, one more call inside one jit", (many - one) / 100), (f"jax {jax.__version__}, a jit of one call", one)]
+    name = f"jax {jax.__version__}"
+    return [(f"{name}, one more call inside one jit", (many - one) / 100), (f"{name}, a jit of one call", one)]
 
 
 def main():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The selective scan beside what people run without kernels of their own, forward and forward with backward, one thread, in turns; the
-median of the rounds.
+"""The selective scan beside what people run without kernels of their own, forward and forward with backward, one thread, in turns;
+the median of the rounds.
 
     bench/ops/scan.py --shape 4,512,16,60       batch, channels, states, frames; with the interpreter that has exphil and peers
 
@@ -152,7 +152,8 @@ def main():
         kind = name.split(":")[0]
         ours.setdefault(kind, (forward, both - forward))
         first, second = ours[kind]
-        print(f"| {name} | {forward:.0f} | {forward / first:.1f} | {both:.0f} | {both - forward:.0f} | {(both - forward) / second:.1f} |")
+        back = both - forward
+        print(f"| {name} | {forward:.0f} | {forward / first:.1f} | {both:.0f} | {back:.0f} | {back / second:.1f} |")
 
 
 if __name__ == "__main__":
