@@ -1,5 +1,6 @@
 """Describes the extension module exphil._native to cffi: the library's declarations, DLPack's and our own hooks."""
 import os
+import re
 import sys
 
 import cffi
@@ -18,25 +19,35 @@ def hooks():
     return texts
 
 
+def plain(name):
+    """Declarations of a header of this folder, for cffi."""
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        return re.sub(r"^#.*$", "", cut_header.COMMENT.sub(" ", file.read()), flags=re.M)
+
+
 def describe():
     """The builder that setup.py hands to cffi."""
     declared, code = hooks()
     made = cffi.FFI()
     made.cdef(cut_header.all_declarations())
     made.cdef(declared)
+    for name in ("op_call.h", "torch_op.h"):
+        made.cdef(plain(name))
     folders = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
     made.set_source(
         "exphil._native",
         "".join(f"#include <exphil/{name}>\n" for name in cut_header.HEADERS)
-        + declared.replace('extern "Python"', "static") + code,
-        include_dirs=[word[2:] for word in cut_header.pkg_config("--cflags-only-I")],
+        + '#include "torch_op.h"\n' + declared.replace('extern "Python"', "static") + code,
+        sources=["op_call.c", "torch_op.c"],
+        include_dirs=[FOLDER, *(word[2:] for word in cut_header.pkg_config("--cflags-only-I"))],
         libraries=["exphil"],
         library_dirs=folders,
         # Installed elsewhere than the system looks, the library is found again where it was linked.
         runtime_library_dirs=[os.path.realpath(folder) for folder in folders],
         define_macros=[("_GNU_SOURCE", "1")],
-        # Debug information would tell the folder of this build, and half of the module would be that.
-        extra_compile_args=["-g0"],
+        # Debug information would tell the folder of this build, and half of the module would be that. What a kernel of torch
+        # throws passes through our functions.
+        extra_compile_args=["-g0", "-fexceptions"],
         py_limited_api=True,
     )
     return made

@@ -22,6 +22,7 @@ NOT_SETTINGS = {
     "condition_count", "delay_count"}
 NOT_CONSTANTS = re.compile(
     r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|NOTES_MOST|PLAN_PURPOSES|REFUSED_REASONS"
+    r"|OP_\w+|OPS_F32|OPS_F64|PY_\w+"  # exphil.ops has functions, and the type is that of the arrays
     r"|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS|CONTAINER|BARE|GAMES|METADATA_\w+))"
 )
 
@@ -69,6 +70,7 @@ def test_every_function_is_used():
     (("exphil_games_config",), exphil.GamesWriter.__init__),
     (("exphil_selection",), exphil.Dataset.add_games),
     (("exphil_pad",), exphil.melee.pad),
+    (("exphil_ops_config",), exphil.ops.use),
 ])
 def test_every_setting_is_a_keyword(kinds, function):
     wanted = {name for kind in kinds for name, _ in _native.ffi.typeof(kind).fields} - NOT_SETTINGS - {"flags"}
@@ -135,7 +137,8 @@ def test_every_field_is_told(kind):
 def test_every_struct_is_told():
     """A new output struct of the header shows up here."""
     outputs = set(re.findall(r"\bexphil_\w+_info\b|\bexphil_\w*report\b|\bexphil_\w*comparison\b", declared()))
-    assert {name for name in outputs if name in _native.ffi.list_types()[0]} <= set(records.STRUCTS)
+    assert {name for name in outputs if name in _native.ffi.list_types()[0]} <= {*records.STRUCTS, "exphil_op_info"}
+    assert exphil.ops.OpInfo._fields == tuple(name for name, _ in _native.ffi.typeof("exphil_op_info").fields)[1:]
 
 
 def test_every_constant_has_a_name():
@@ -150,8 +153,8 @@ def test_everything_public_is_documented():
         return [value for name, value in vars(thing).items() if not name.startswith("_")
                 and (inspect.isfunction(value) or isinstance(value, (property, classmethod, staticmethod)))]
 
-    for name in exphil.__all__:
-        thing = getattr(exphil, name)
+    for name in (*exphil.__all__, *(f"ops.{name}" for name in exphil.ops.__all__)):
+        thing = getattr(exphil.ops if "." in name else exphil, name.split(".")[-1])
         assert inspect.getdoc(thing), name
         if inspect.isclass(thing):
             for member in members(thing):

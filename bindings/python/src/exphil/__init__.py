@@ -20,7 +20,7 @@ from .library import check_version as _check_version, library_path, library_vers
 
 _check_version(_lib.EXPHIL_VERSION, _lib.exphil_version(), library_path())
 
-from . import melee, slp  # noqa: E402
+from . import melee, ops, slp  # noqa: E402
 from .constants import (  # noqa: E402
     BlockWeights,
     Button,
@@ -232,6 +232,7 @@ __all__ = [
     "library_version",
     "match",
     "melee",
+    "ops",
     "plan",
     "refused_name",
     "slp",

@@ -125,6 +125,7 @@ _OUTPUT = {
     lib.exphil_learner_create: "exphil_learner",
     lib.exphil_live_create: "exphil_live",
     lib.exphil_live_model: "exphil_model",
+    lib.exphil_ops_create: "exphil_ops",
 }
 
 

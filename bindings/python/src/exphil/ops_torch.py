@@ -1,0 +1,267 @@
+"""The operations on torch's tensors, with gradients.
+
+From torch 2.9 on they are operators of torch, registered from C (torch_op.c): this module gives torch what it cannot ask C, the
+shapes of what comes out and the formula of the gradient, which calls another such operator. Each has a twin without a gradient,
+_plain. With older versions, down to 1.10, they are a torch.autograd.Function that calls the library as for any other array.
+"""
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ._native import ffi, lib
+from .ops_call import Call, Numbers, Ready
+from .ops_table import OPS, Op, kept_bytes, shape_of, sizes_of, strides_of
+
+# Type checkers know it or not, as it is installed or not.
+torch: Any = import_module("torch")
+_CODES: Dict[Any, int] = {torch.float32: 0, torch.float64: 1, torch.bool: 2, torch.uint8: 2}
+_TYPES = (torch.float32, torch.float64)
+
+
+def describe(value: Any, to: Any) -> Any:
+    """Writes an exphil_py_array. A tensor keeps its memory alive."""
+    to.data = ffi.cast("void *", value.data_ptr())
+    to.type = _CODES.get(value.dtype, -1)
+    to.rank = value.dim()
+    to.sizes = tuple(value.shape[:4])
+    to.strides = value.stride()[:4]
+    return value
+
+
+class TorchKind:
+    """Tensors of one device."""
+
+    def __init__(self, device: Any) -> None:
+        self.torch_device = device
+        self.device = -1 if device.type == "cpu" else device.index
+        if device.type not in ("cpu", "cuda"):
+            raise TypeError(f"tensors on {device} cannot be computed on; cpu and cuda are possible")
+
+    @property
+    def stream(self) -> int:
+        """The stream on which torch works."""
+        return 0 if self.device < 0 else int(torch.cuda.current_stream(self.torch_device).cuda_stream)
+
+    def copy(self, value: Any) -> Any:
+        """The same without gaps."""
+        made = torch.empty(value.shape, dtype=value.dtype, device=value.device)
+        return made.copy_(value)
+
+    def new(self, shape: Sequence[int], strides: Sequence[int], code: int, like: Any) -> Tuple[Any, int]:
+        """A tensor with these strides, and its address."""
+        made = torch.empty_strided(tuple(shape), tuple(strides), dtype=_TYPES[code], device=self.torch_device)
+        return made, made.data_ptr()
+
+    def room(self, bytes: int, like: Any) -> Tuple[Any, int]:
+        """Memory without a meaning."""
+        made = torch.empty(max(bytes, 1), dtype=torch.uint8, device=self.torch_device)
+        return made, made.data_ptr()
+
+    def take(self, value: Any, to: Any) -> Any:
+        """As describe."""
+        return describe(value, to)
+
+
+class _Ready(Ready):
+    def take(self, field: Any, value: Any, to: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{self.op.name}: {field.name} must be a torch.Tensor, not {type(value).__name__}")
+        if value.device != self.kind.torch_device:
+            raise ValueError(f"{self.op.name}: {field.name} is on another device than {self.op.inputs[0].name}")
+        return describe(value, to)
+
+
+def _run(op: Op, backward: bool, arrays: Sequence[Any], saved: Any, numbers: Numbers, wanted: int) -> Tuple[Any, ...]:
+    """What the registered operators do, in Python: for older versions of torch."""
+    ready = _Ready(op, backward, [None if one is None else one.detach() for one in arrays], numbers, TorchKind(arrays[0].device))
+    made = []
+    for i, field in enumerate(op.gives[backward]):
+        is_wanted = wanted >> i & 1 if backward else not field.optional or wanted & 1
+        made.append(ready.put(field) if is_wanted else arrays[0].new_empty(0))
+    if op.saves and backward:
+        ready.saved(saved.numel(), (saved, saved.data_ptr()))
+    info = ready.ask()
+    if op.saves and not backward:
+        made.append(torch.empty(int(info.saved_bytes) if wanted & 2 else 0, dtype=torch.uint8, device=arrays[0].device))
+        if wanted & 2:
+            ready.saved(int(info.saved_bytes), (made[-1], made[-1].data_ptr()))
+    ready.finish(info)
+    ready.run()
+    return tuple(made)
+
+
+def _as_tuple(made: Any) -> Tuple[Any, ...]:
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _first(made: Any) -> Any:
+    return made[0] if isinstance(made, tuple) else made
+
+
+def _numbers(op: Op, numbers: Numbers) -> Tuple[Any, ...]:
+    """As an operator takes them."""
+    if op.name in ("scan", "attention"):
+        return (numbers.first, numbers.second)
+    return (numbers.first, numbers.real) if op.name == "norm" else ()
+
+
+def _apart(op: Op, backward: bool, args: Sequence[Any]) -> Tuple[Sequence[Any], Any, Numbers, int]:
+    """Arguments of an operator: arrays, saved, numbers, what is wanted."""
+    count = len(op.takes[backward])
+    arrays, rest = args[:count], list(args[count:])
+    saved = rest.pop(0) if op.saves and backward else None
+    wanted = rest.pop()
+    if op.name == "norm":
+        return arrays, saved, Numbers(rest[0], 0, rest[1]), wanted
+    return arrays, saved, Numbers(*rest), wanted
+
+
+def _fake(op: Op, backward: bool) -> Any:
+    """Shapes of what an operator gives, without computing it."""
+
+    def fake(*args: Any) -> Any:
+        arrays, _, numbers, wanted = _apart(op, backward, args)
+        sizes = sizes_of(op, [None if one is None else one.shape for one in arrays[: len(op.inputs)]], numbers.first)
+        made = []
+        for i, field in enumerate(op.gives[backward]):
+            is_wanted = wanted >> i & 1 if backward else not field.optional or wanted & 1
+            made.append(torch.empty_strided(shape_of(field, sizes), strides_of(field, sizes), dtype=arrays[0].dtype,
+                                            device=arrays[0].device) if is_wanted else arrays[0].new_empty(0))
+        if op.saves and not backward:
+            size = kept_bytes(op, sizes, arrays[0].element_size()) if wanted & 2 else 0
+            made.append(arrays[0].new_empty(size, dtype=torch.uint8))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return fake
+
+
+def _keep(ctx: Any, op: Op, args: Sequence[Any], outputs: Tuple[Any, ...]) -> None:
+    """Notes in ctx what the gradient needs."""
+    arrays, _, ctx.numbers, _ = _apart(op, False, args)
+    more = [outputs[i] for i, field in enumerate(op.gives[0]) if field.read_back]
+    if op.saves:
+        more.append(outputs[-1])
+    ctx.there = [one is not None for one in arrays]
+    ctx.save_for_backward(*[one for one in arrays if one is not None], *more)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, op: Op, grads: Sequence[Any], needed: Sequence[bool], call: Any) -> List[Optional[Any]]:
+    """Gradients of the inputs, in their order. call: the operator that computes them."""
+    kept = list(ctx.saved_tensors)
+    arrays: List[Any] = [kept.pop(0) if there else None for there in ctx.there]
+    saved = kept.pop() if op.saves else None
+    douts = list(grads[: len(op.gives[0])])
+    if all(one is None for one in douts):
+        return [None] * len(op.inputs)
+    if douts[0] is None:
+        douts[0] = torch.zeros(_out_shape(op, arrays), dtype=arrays[0].dtype, device=arrays[0].device)
+    count = sum(field.kind == lib.EXPHIL_PY_DOUTPUT for field in op.takes[1])
+    states = [one if one is not None and one.numel() else None for one in douts[1:count]]
+    wanted = 0
+    for i, field in enumerate(op.gives[1]):
+        if ctx.there[field.of_input] and needed[field.of_input]:
+            wanted |= 1 << i
+    inputs = [*arrays, *kept, douts[0], *states, *[None] * (count - 1 - len(states))]
+    made = call(op, inputs, saved, ctx.numbers, wanted)
+    back: List[Optional[Any]] = [None] * len(op.inputs)
+    for i, (field, one) in enumerate(zip(op.gives[1], made)):
+        if wanted >> i & 1:
+            back[field.of_input] = one
+    return back
+
+
+def _out_shape(op: Op, arrays: Sequence[Any]) -> Tuple[int, ...]:
+    sizes = sizes_of(op, [None if one is None else one.shape for one in arrays], 1)
+    return shape_of(op.gives[0][0], sizes)
+
+
+# ---- any torch from 1.10 on ----
+
+
+def _gradient(ctx: Any, *grads: Any) -> Any:
+    back = _backward(ctx, ctx.op, grads, ctx.needs_input_grad[1:], lambda op, *rest: _run(op, True, *rest))
+    return (None, *back, *[None] * (len(_numbers(ctx.op, ctx.numbers)) + 1))
+
+
+class Function(torch.autograd.Function):  # type: ignore[misc]
+    """An operation with its gradient; the name is the first argument, then what an operator takes."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, *args: Any) -> Any:
+        op = OPS[name]
+        arrays, _, numbers, wanted = _apart(op, False, args)
+        made = _run(op, False, arrays, None, numbers, wanted)
+        _keep(ctx, op, args, made)
+        ctx.op = op
+        ctx.mark_non_differentiable(*[one for one in made if one.dtype == torch.uint8 or not one.numel() and one is not made[0]])
+        return made[0] if len(made) == 1 else made
+
+    backward = staticmethod(torch.autograd.function.once_differentiable(_gradient))
+
+
+# ---- torch 2.9 and later ----
+
+
+def _call_registered(op: Op, arrays: Sequence[Any], saved: Any, numbers: Numbers, wanted: int) -> Tuple[Any, ...]:
+    kept = () if saved is None else (saved,)
+    return _as_tuple(_OPERATORS[op.name][1](*arrays, *kept, *_numbers(op, numbers), wanted))
+
+
+def _register(op: Op) -> None:
+    """Shapes of both operators, and the gradient of the first."""
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        _keep(ctx, op, inputs, _as_tuple(output))
+
+    def back(ctx: Any, *grads: Any) -> Any:
+        made = _backward(ctx, op, grads, ctx.needs_input_grad, _call_registered)
+        return (*made, *[None] * (len(_numbers(op, ctx.numbers)) + 1))
+
+    torch.library.register_fake(f"exphil::{op.name}")(_fake(op, False))
+    torch.library.register_fake(f"exphil::{op.name}_backward")(_fake(op, True))
+    torch.library.register_fake(f"exphil::{op.name}_plain")(lambda *args: _first(_fake(op, False)(*args, 0)))
+    torch.library.register_autograd(f"exphil::{op.name}", back, setup_context=setup)
+
+
+def _operators() -> Dict[str, Tuple[Any, Any, Any]]:
+    """The registered operators by name, none where torch is too old for them."""
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < (2, 9) or lib.exphil_py_torch_register() != ffi.NULL:
+        return {}
+    found = {}
+    for op in OPS.values():
+        _register(op)
+        forward, backward, plain = (getattr(torch.ops.exphil, op.name + which).default for which in ("", "_backward", "_plain"))
+        found[op.name] = (forward, backward, plain)
+    return found
+
+
+_OPERATORS = _operators()
+REGISTERED = bool(_OPERATORS)
+
+
+def compute(call: Call) -> List[Any]:
+    """What forward gives, with a gradient where one is asked for."""
+    op = call.op
+    tensors = [one for one in call.arrays if one is not None]
+    for field, one in zip(op.inputs, call.arrays):
+        if one is not None and not isinstance(one, torch.Tensor):
+            raise TypeError(f"{op.name}: {field.name} must be a torch.Tensor, not {type(one).__name__}")
+    keep = torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
+    if REGISTERED and not keep and not call.states:
+        return [_OPERATORS[op.name][2](*call.arrays, *_numbers(op, call.numbers))]
+    args = (*call.arrays, *_numbers(op, call.numbers), int(call.states) | 2 * int(keep))
+    if REGISTERED:
+        made = _OPERATORS[op.name][0](*args)
+    elif keep:
+        made = Function.apply(op.name, *args)
+    else:
+        made = _run(op, False, call.arrays, None, call.numbers, int(call.states))
+    made = _as_tuple(made)
+    count = len(op.gives[0]) if call.states else 1
+    back = list(made[:count])
+    if op.name == "attention" and call.states:
+        back[1] = back[1].detach()
+    return back

@@ -1,0 +1,192 @@
+"""Kernels on torch's tensors: the bits of NumPy's arrays, gradients, and from torch 2.9 on registered operators.
+
+Both ways are tested where both are there: the operators, and the autograd.Function of older versions.
+"""
+import numpy as np
+import pytest
+from ops_cases import NAMES, cases, states_word
+
+import exphil
+import exphil.ops as ops
+
+torch = pytest.importorskip("torch", reason="torch is not installed (python3-torch): the operations on its tensors are untested")
+ops_torch = pytest.importorskip("exphil.ops_torch")
+
+EASY = ("scan", "attention", "lstm", "gru", "norm", "conv")
+needs_operators = pytest.mark.skipif(
+    not ops_torch.REGISTERED, reason="torch is older than 2.9: its registered operators are untested")
+
+
+@pytest.fixture(params=["operators", "function"])
+def way(request, monkeypatch):
+    """Which way is taken."""
+    if request.param == "operators" and not ops_torch.REGISTERED:
+        pytest.skip("torch is older than 2.9: its registered operators are untested")
+    monkeypatch.setattr(ops_torch, "REGISTERED", request.param == "operators")
+    return request.param
+
+
+def tensors(arrays, **more):
+    return {key: torch.from_numpy(one.copy()).requires_grad_(one.dtype != bool) for key, one in arrays.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bits(name, way):
+    operation, _, arrays, more = cases(1, np.float32)[name]
+    want, given = operation(**arrays, **more), tensors(arrays)
+    assert operation(**given, **more).detach().numpy().tobytes() == want.tobytes()
+    with torch.no_grad():
+        assert operation(**given, **more).numpy().tobytes() == want.tobytes()
+    if states_word(operation):
+        word = {states_word(operation): True}
+        for got, wanted in zip(operation(**given, **more, **word), operation(**arrays, **more, **word)):
+            assert got.detach().numpy().tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradcheck(name, way):
+    operation, _, arrays, more = cases(2)[name]
+    given = tensors(arrays)
+    keys = [key for key, one in given.items() if one.requires_grad]
+    word = {states_word(operation): True} if states_word(operation) and operation is not ops.attention else {}
+
+    def function(*inputs):
+        return operation(**{**given, **dict(zip(keys, inputs))}, **more, **word)
+
+    assert torch.autograd.gradcheck(function, [given[key] for key in keys])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_are_numpy_s(name, way):
+    """In float, bit for bit, and only for what asks for one; a gradient that is broadcast is written out."""
+    operation, _, arrays, more = cases(3, np.float32)[name]
+    out = operation(**arrays, **more)
+    want = ops.gradients(operation, np.ones_like(out), **arrays, **more)
+    for only in (None, *want):
+        given = {key: one.requires_grad_(only in (None, key) and one.dtype != torch.bool) for key, one in tensors(arrays).items()}
+        operation(**given, **more).sum().backward()
+        for key, one in given.items():
+            if one.requires_grad:
+                assert one.grad.numpy().tobytes() == want[key].tobytes(), (only, key)
+            else:
+                assert one.grad is None
+
+
+@pytest.mark.parametrize("name", EASY)
+def test_layouts(name, way):
+    operation, _, arrays, more = cases(4, np.float32)[name]
+    want, plain = operation(**arrays, **more), tensors(arrays)
+    lays = (lambda x: x.repeat_interleave(2, -1)[..., ::2], lambda x: x.transpose(0, -1).contiguous().transpose(0, -1),
+            lambda x: torch.stack([x, x])[1], lambda x: x[:1].expand(x.shape))
+    for lay in lays:
+        odd = {key: lay(one.detach()) for key, one in plain.items()}
+        expected = want if lay is not lays[3] else operation(**{key: one.contiguous().numpy() for key, one in odd.items()}, **more)
+        assert operation(**odd, **more).numpy().tobytes() == expected.tobytes()
+
+
+def test_refusals(way):
+    _, _, arrays, more = cases()["scan"]
+    given = {key: one.detach() for key, one in tensors(arrays).items()}
+    for key, one in given.items():
+        bad = [one[..., None], one.to(torch.int32)] + ([one.float()] if one.dtype == torch.float64 else [])
+        for wrong in bad:
+            with pytest.raises((ValueError, RuntimeError), match=rf"\b{key}\b|of u are of another"):
+                ops.selective_scan(**{**given, key: wrong}, **more)
+        if key != "u":  # the first one says which kind all are
+            with pytest.raises(TypeError, match=rf"\b{key} must be a torch.Tensor"):
+                ops.selective_scan(**{**given, key: arrays[key]}, **more)
+    huge = {key: given[key][:1].expand(2**40, *given[key].shape[1:]) for key in ("u", "delta", "B", "C")}
+    huge["A"] = given["A"]
+    with pytest.raises((ValueError, RuntimeError, MemoryError), match="scan: "):
+        ops.selective_scan(**huge, **more)
+    with pytest.raises(TypeError, match="gradients of their own"):
+        ops.gradients(ops.selective_scan, given["u"], **given, **more)
+
+
+def test_empty_tensors(way):
+    _, _, arrays, more = cases()["scan bare"]
+    for cut in (lambda x: x[..., :0], lambda x: x[:0]):
+        given = tensors({key: one if key == "A" else cut(one) for key, one in arrays.items()})
+        ops.selective_scan(**given, **more).sum().backward()
+        assert not given["A"].grad.any() and given["u"].grad.shape == given["u"].shape
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_gradient_has_none():
+    operation, _, arrays, more = cases()["norm"]
+    given = tensors(arrays)
+    made = torch.autograd.grad(operation(**given, **more).sum(), given["x"], create_graph=True)[0]
+    with pytest.raises(RuntimeError):
+        torch.autograd.grad(made.sum(), given["x"])
+
+
+def test_adamw_on_tensors():
+    given = [torch.linspace(-1, 1, 12).reshape(3, 4), torch.ones(3, 4), torch.zeros(3, 4), torch.zeros(3, 4)]
+    plain = [one.numpy().copy() for one in given]
+    ops.adamw(*given, 1, lr=0.1)
+    ops.adamw(*plain, 1, lr=0.1)
+    assert all(a.numpy().tobytes() == b.tobytes() for a, b in zip(given, plain)) and given[2].any()
+    with pytest.raises(ValueError, match="exp_avg must lie"):
+        ops.adamw(given[0], given[1], torch.zeros(4, 3).t(), given[3], 1)
+    parameter = torch.nn.Parameter(torch.ones(3, 4))
+    ops.adamw(parameter, given[1], given[2], given[3], 2)
+    assert not torch.equal(parameter.detach(), torch.ones(3, 4))
+
+
+# ---- torch 2.9 and later ----
+
+
+@needs_operators
+@pytest.mark.parametrize("name", EASY)
+def test_opcheck(name):
+    """Torch's own checks: schema, gradient, shapes without data, tracing with symbolic shapes."""
+    operation, _, arrays, more = cases(5, np.float32)[name]
+    call = operation.prepare(**tensors(arrays), **more)
+    forward, backward, plain = ops_torch._OPERATORS[call.op.name]
+    numbers = ops_torch._numbers(call.op, call.numbers)
+    detached = [None if one is None else one.detach() for one in call.arrays]
+    done = [torch.library.opcheck(forward, (*call.arrays, *numbers, wanted)) for wanted in (2, 3)]
+    done.append(torch.library.opcheck(plain, (*detached, *numbers)))
+    made = ops_torch._as_tuple(forward(*detached, *numbers, 2))
+    read = [made[i] for i, field in enumerate(call.op.gives[0]) if field.read_back]
+    saved = [made[-1]] if call.op.saves else []
+    douts = [torch.ones_like(made[0])] + [None] * (len(call.op.takes[1]) - len(detached) - len(read) - 1)
+    wanted = sum(1 << i for i, field in enumerate(call.op.gives[1]) if detached[field.of_input] is not None)
+    done.append(torch.library.opcheck(backward, (*detached, *read, *douts, *saved, *numbers, wanted)))
+    assert all(said == "SUCCESS" for one in done for said in one.values())
+
+
+@needs_operators
+@pytest.mark.parametrize("name", EASY)
+def test_compile_and_export(name):
+    operation, _, arrays, more = cases(6, np.float32)[name]
+    given = tensors(arrays)
+    keys = list(given)
+
+    def function(*inputs):
+        return operation(**dict(zip(keys, inputs)), **more).square()
+
+    class Module(torch.nn.Module):
+        def forward(self, *inputs):
+            return function(*inputs)
+
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    floats = [one for one in given.values() if one.requires_grad]
+    plain, traced = function(*given.values()), compiled(*given.values())
+    assert torch.equal(plain, traced)
+    for a, b in zip(torch.autograd.grad(plain.sum(), floats), torch.autograd.grad(traced.sum(), floats)):
+        assert torch.equal(a, b)
+    detached = tuple(one.detach() for one in given.values())
+    exported = torch.export.export(Module(), detached)
+    assert f"exphil.{operation.prepare(**given, **more).op.name}" in exported.graph_module.code
+    assert torch.equal(exported.module()(*detached), plain.detach())
+
+
+@needs_operators
+def test_operators_survive_a_change_of_kernels():
+    operation, _, arrays, more = cases(7, np.float32)["scan"]
+    given = {key: one.detach() for key, one in tensors(arrays).items()}
+    want = operation(**given, **more)
+    ops.use(exphil.Context(threads=1))
+    assert torch.equal(operation(**given, **more), want)
+    ops.use()
