@@ -334,8 +334,10 @@ EXPHIL_API uint64_t exphil_spec_hash(const exphil_spec *spec);
 
 /* ---- 6 Melee ------------------------------------------------------------------------------------------ */
 
-/* Fills spec with a preset; its pointers are static. layout: "melee2" (NULL) or "exphil288"; codec:
- * "exphil81" (NULL) or "exphil81-floor". */
+/* Fills spec with a preset; its pointers are static. layout: "melee2" (NULL), "exphil288", "slippi" or
+ * "slippi-nana"; codec: "exphil81" (NULL), "exphil81-floor", "slippi" or "slippi-fine". melee2 and exphil81 are the
+ * library's own; exphil288 and exphil81-floor are ExPhil's, the others slippi-ai's: what policies that were trained
+ * there see and do. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_spec(const char *layout, const char *codec,
                                                             exphil_spec *spec, exphil_error *error);
 
@@ -942,7 +944,8 @@ typedef struct exphil_sampling {
      * sticks along x, the Fountain's platforms, the wind, action states that name a side. A function of (seed,
      * epoch, game), so that both sides of a game are mirrored together, and a game is now mirrored and now not.
      * For training: a policy is evaluated on games as they are. Needs a Melee spec (EXPHIL_E_INVALID), and not
-     * exphil81-floor, whose rounding has no mirror (EXPHIL_E_UNSUPPORTED) */
+     * the layouts of slippi-ai, whose states have none, and not exphil81-floor and the codecs of slippi-ai, whose
+     * rounding has none (EXPHIL_E_UNSUPPORTED) */
     double mirror;
     /* [condition_count], copied: the columns of exphil_batch.conditions, from the dataset's values of these
      * names. Of a mask share of the episodes the value is 0. What is masked is a function of (seed, epoch,
