@@ -186,7 +186,7 @@ def exphil_term(flat, config, compressed=False, state=True):
 
 def config_term(config):
     """Keys are atoms, and so is the backbone."""
-    return {Atom(key): Atom(value) if key == "backbone" else value for key, value in config.items()}
+    return {Atom(key): Atom(value) if key == "backbone" and value else value for key, value in config.items()}
 
 
 def exphil_manifest(flat, config, compressed=False, big=False):
