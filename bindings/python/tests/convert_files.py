@@ -101,8 +101,8 @@ def nested(flat):
 
 def exphil_config(backbone, **settings):
     """What ExPhil's export_policy writes beside the weights."""
-    made = dict(axis_buckets=16, shoulder_buckets=4, embed_size=288, hidden_sizes=[512, 512], dropout=0.1, temporal=backbone != "mlp",
-                backbone=backbone, window_size=60, num_heads=4, head_dim=64, hidden_size=32, num_layers=2, state_size=16,
+    made = dict(axis_buckets=16, shoulder_buckets=4, embed_size=288, hidden_sizes=[512, 512], dropout=0.1,
+                temporal=backbone != "mlp", backbone=backbone, window_size=60, num_heads=4, head_dim=64, hidden_size=32, num_layers=2, state_size=16,
                 expand_factor=2, conv_size=4, use_prev_action=False, queue_depth=1, with_delay_id=False)  # fmt: skip
     made.update(settings)
     return made
@@ -284,14 +284,16 @@ def slippi_inputs(config):
     embed = config["embed"]
     jumps = 6 if embed["player"]["legacy_jumps_left"] else 7
     player = 4 + 399 + 33 + 1 + jumps + 2
-    return 2 * (player + (player + 1 if embed["player"]["with_nana"] else 0)) + 64 + 2 * embed["with_randall"] + 2 * embed["with_fod"]
+    nana = player + 1 if embed["player"]["with_nana"] else 0
+    return 2 * (player + nana) + 64 + 2 * embed["with_randall"] + 2 * embed["with_fod"]
 
 
 def slippi_weights(config, seed=3):
     """state.policy: dictionaries as Flax names them."""
     draw = Draw(seed)
     tx, head = config["network"]["tx_like"], config["controller_head"]["autoregressive"]
-    hidden, inner, width, depth = tx["hidden_size"], tx["hidden_size"] * tx["ffw_multiplier"], head["residual_size"], head["component_depth"]
+    hidden, inner = tx["hidden_size"], tx["hidden_size"] * tx["ffw_multiplier"]
+    width, depth = head["residual_size"], head["component_depth"]
     counts, core = slippi_counts(config), "network._network._layers"
     draw.dense(f"{core}.0._module", slippi_inputs(config) + sum(counts) + config["max_names"], hidden, 6.0)
     for layer in range(tx["num_layers"]):

@@ -1,5 +1,5 @@
-"""What the networks of ExPhil and slippi-ai compute, in NumPy and in double, written from the descriptions in doc/convert.md and not
-from the converter: kernels are [in,out], a residual stays one."""
+"""What the networks of ExPhil and slippi-ai compute, in NumPy and in double, written from the descriptions in doc/convert.md and
+not from the converter: kernels are [in,out], a residual stays one."""
 import numpy as np
 
 

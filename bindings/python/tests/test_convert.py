@@ -1,5 +1,5 @@
-"""exphil.convert: policies of ExPhil and slippi-ai, made here with random weights, play as their own formulas in NumPy say (convert_nets.py,
-written from doc/convert.md), 600 frames with resets; and what cannot be converted is refused by name."""
+"""exphil.convert: policies of ExPhil and slippi-ai, made here with random weights, play as their own formulas in NumPy say
+(convert_nets.py, written from doc/convert.md), 600 frames with resets; and what cannot be converted is refused by name."""
 import contextlib
 import io
 import json
@@ -94,8 +94,8 @@ def test_exphil_plays_windows(backbone, tmp_path):
 
 
 def test_all_forms_give_one_file(tmp_path):
-    """A term, with and without compression and Axon's struct, the manifest, big-endian and compressed, NumPy's archives, safetensors and the
-    exporter's folder hold the same policy."""
+    """A term, with and without compression and Axon's struct, the manifest, big-endian and compressed, NumPy's archives,
+    safetensors and the exporter's folder hold the same policy."""
     flat, config = files.exphil_weights("gru"), files.exphil_config("gru")
     settings = written(tmp_path, json.dumps(config).encode(), "config.json")
     forms = [files.exphil_term(flat, config), files.exphil_term(flat, config, compressed=True, state=False),
@@ -370,7 +370,8 @@ def test_command(tmp_path):
         main([str(path)])
     assert wrong.value.code == 2
     assert out.read_bytes() == before and sorted(os.listdir(tmp_path)) == ["cut", "out.safetensors", "policy.bin"]
-    done = subprocess.run([sys.executable, "-m", "exphil.convert", str(path), "-o", str(out), "--json"], capture_output=True, text=True)
+    command = [sys.executable, "-m", "exphil.convert", str(path), "-o", str(out), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and json.loads(done.stdout) == told
 
 

@@ -1,5 +1,5 @@
-"""exphil.convert and files that are made to do harm: nothing is executed, nothing but Damaged or Refused comes out, and memory follows
-the file. EXPHIL_CONVERT_MUTATIONS says how many changed files are read (600 by default)."""
+"""exphil.convert and files that are made to do harm: nothing is executed, nothing but Damaged or Refused comes out, and memory
+follows the file. EXPHIL_CONVERT_MUTATIONS says how many changed files are read (600 by default)."""
 import io
 import os
 import pickle
@@ -261,7 +261,8 @@ def _zips():
     yield "no array", _zip([_entry("a.txt", good)]), "is no .npy file"
     yield "an empty one", _zip([]), "without backbone_dense_0"
     yield "objects", _zip([_entry("a.npy", _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"x" * 8))]), "objects"
-    yield "code", _zip([_entry("a.npy", _npy("{'descr': __import__('os').system('touch pwned'), 'shape': ()}"))]), "numpy.save writes"
+    code = "{'descr': __import__('os').system('touch pwned'), 'shape': ()}"
+    yield "code", _zip([_entry("a.npy", _npy(code))]), "numpy.save writes"
     yield "a record", _zip([_entry("a.npy", _npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }"))]), "save"
     yield "a huge shape", _zip([_entry("a.npy", _npy(header % "4294967295, 4294967295", bytes(4)))]), "a dimension"
     yield "a wrong shape", _zip([_entry("a.npy", _npy(header % "2147483647, 2147483647", bytes(4)))]), "bytes each"

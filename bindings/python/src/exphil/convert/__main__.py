@@ -8,8 +8,8 @@ from typing import List, Optional
 
 from . import Damaged, Refused, convert
 
-_ENDS = """Exit status: 0 done; 1 the file is damaged, or cannot be read or written; 2 wrong use; 3 refused: the file is whole, but something
-is missing here or in it, which the message names."""
+_ENDS = """Exit status: 0 done; 1 the file is damaged, or cannot be read or written; 2 wrong use; 3 refused: the file is whole, but
+something is missing here or in it, which the message names."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -26,7 +26,8 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--config", metavar="JSON", help="the configuration of an ExPhil policy whose file has weights alone")
     made.add_argument("--mode", choices=("window", "carry"), default="",
                       help="of an ExPhil policy: windows, as it was trained (default), or its state carried on")  # fmt: skip
-    made.add_argument("--player", metavar="NAME", help="of a slippi-ai policy: the name it plays as, for good (default: a condition)")
+    made.add_argument("--player", metavar="NAME",
+                      help="of a slippi-ai policy: the name it plays as, for good (default: a condition)")  # fmt: skip
     made.add_argument("--b-mean-dt", action="store_true",
                       help="of an ExPhil mamba: the scan of its CPU path; refused, as there is no block for it")  # fmt: skip
     made.add_argument("--json", action="store_true", help="print the summary as one JSON object")

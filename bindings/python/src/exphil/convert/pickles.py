@@ -335,8 +335,8 @@ def settled(value: Any) -> Any:
 
 
 def read_pickle(data: Bytes, what: str) -> Any:
-    """What a pickle stands for, of protocol 3 to 5: plain values, other objects as Object, arrays as settled() gives them. Values may
-    be shared, and contain themselves: whoever goes through them must count."""
+    """What a pickle stands for, of protocol 3 to 5: plain values, other objects as Object, arrays as settled() gives them. Values
+    may be shared, and contain themselves: whoever goes through them must count."""
     reader = Reader(data, what)
     try:
         made = _Machine(reader).run()

@@ -1,5 +1,5 @@
-"""Which file is it? What each of them holds, as tensors and settings; files of other systems are recognised and refused with what they
-would need."""
+"""Which file is it? What each of them holds, as tensors and settings; files of other systems are recognised and refused with what
+they would need."""
 from __future__ import annotations
 
 import os
