@@ -102,8 +102,9 @@ def nested(flat):
 def exphil_config(backbone, **settings):
     """What ExPhil's export_policy writes beside the weights."""
     made = dict(axis_buckets=16, shoulder_buckets=4, embed_size=288, hidden_sizes=[512, 512], dropout=0.1,
-                temporal=backbone != "mlp", backbone=backbone, window_size=60, num_heads=4, head_dim=64, hidden_size=32, num_layers=2, state_size=16,
-                expand_factor=2, conv_size=4, use_prev_action=False, queue_depth=1, with_delay_id=False)  # fmt: skip
+                temporal=backbone != "mlp", backbone=backbone, window_size=60, num_heads=4, head_dim=64, hidden_size=32,
+                num_layers=2, state_size=16, expand_factor=2, conv_size=4, use_prev_action=False, queue_depth=1,
+                with_delay_id=False)  # fmt: skip
     made.update(settings)
     return made
 

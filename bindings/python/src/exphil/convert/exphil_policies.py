@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from .arrays import Floats
-from .policy import Policy
+from .policy import Policy, known
 from .refusal import Refused
 from .weights import Settings, Weights, padded
 
@@ -108,6 +108,11 @@ def _recurrent(policy: Policy, weights: Weights, cell: str) -> int:
                       f" layout ({cell}_1_input_proj, {cell}_1_fused_scan)")  # fmt: skip
     recurrent = f"{cell}_1_fused_scan.{cell}_1_recurrent_kernel"
     hidden = weights.sides(recurrent, 2)[0]
+    if hidden != _FLOATS:
+        if not known("input_width"):
+            raise Refused(f"{weights.what}: LayerNorm of a row of {_FLOATS} in front of a state of {hidden}: needs input_width, which"
+                          " this library has not")  # fmt: skip
+        policy.config["input_width"] = _FLOATS
     _identity(policy)
     _norm(policy, weights, "blocks.0.norm", "input_ln", _FLOATS)
     words, layer, inputs = ["norm"], 1, _FLOATS
@@ -121,7 +126,7 @@ def _recurrent(policy: Policy, weights: Weights, cell: str) -> int:
         _norm(policy, weights, f"blocks.{len(words) + 1}.norm", f"{name}_ln", hidden)
         words += [f"{cell}_only", "norm"]
         layer, inputs = layer + 1, hidden
-    policy.config.update(blocks=" ".join(words), hidden=hidden, input_width=_FLOATS, norm_epsilon=_NORM_EPSILON)
+    policy.config.update(blocks=" ".join(words), hidden=hidden, norm_epsilon=_NORM_EPSILON)
     return hidden
 
 
