@@ -15,7 +15,7 @@ import pytest
 import exphil
 from exphil.convert import Damaged, Refused, convert, safetensors
 from exphil.convert.__main__ import main
-from exphil.convert.policy import known
+from exphil.convert.policy import Policy, known
 
 FRAMES, RESETS = 600, (0, 97, 300)
 loads = pytest.mark.skipif(not known("head_layers"), reason="this libexphil has no heads of several layers")
@@ -133,13 +133,14 @@ SLIPPI = [
     {"depth": 2, "nana": True, "spacing": (32, 10)},
     {"depth": 3, "residual": 24, "six_jumps": True},
     {"depth": 2, "old": True},
+    {"depth": 1, "layers": 1, "quiet": True},
 ]
 
 
 def slippi_case(settings):
     """A configuration, its weights, and for each column of the layout the input of its network or -1."""
     given = dict(settings)
-    six, old = given.pop("six_jumps", False), given.pop("old", False)
+    six, old, quiet = (given.pop(name, False) for name in ("six_jumps", "old", "quiet"))
     config = files.slippi_config(**given)
     config["embed"]["player"]["legacy_jumps_left"] = six
     if old:  # before the moving platforms were inputs
@@ -152,7 +153,14 @@ def slippi_case(settings):
             columns += [at + i for i in part]
             at += width
     columns += list(range(at, at + (64 if old else 68)))
-    return config, files.slippi_weights(config), columns, at + 68
+    flat = files.slippi_weights(config)
+    if quiet:  # what a LayerNorm gets is so small that its epsilon decides
+        for name in flat:
+            if name.startswith("network._network._layers.0."):
+                flat[name] *= np.float32(1e-4)
+            elif name.endswith("_core.ho.bias"):
+                flat[name] -= np.float32(12)
+    return config, flat, columns, at + 68
 
 
 def codes_of(heads, action):
@@ -402,3 +410,19 @@ def test_nobody_is_named(tmp_path):
     convert(path, tmp_path / "out.safetensors", player="Another")
     data = (tmp_path / "out.safetensors").read_bytes()
     assert not any(word in data for word in (b"Another", b"Somebody", b"secret-name", os.fsencode(str(tmp_path))))
+
+
+@loads
+def test_what_the_library_does_not_take(tmp_path, monkeypatch):
+    """The new file is tried before it takes its name; then nothing of it is left, and the old one stays."""
+    path, _ = exphil_file(tmp_path, "mamba")
+    out = tmp_path / "out.safetensors"
+    out.write_bytes(b"as it was")
+    members = Policy.members
+    monkeypatch.setattr(Policy, "members", lambda policy: {**members(policy), "unheard_of": 1})
+    with pytest.raises(Refused, match="this library does not take the policy"):
+        convert(path, out)
+    monkeypatch.setattr(Policy, "members", lambda policy: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        convert(path, out)
+    assert out.read_bytes() == b"as it was" and sorted(os.listdir(tmp_path)) == ["out.safetensors", "policy.bin"]
