@@ -485,6 +485,8 @@ enum {
  * linear, head_width wide, 0 in a new model. DETACHED: its gradient ends there, so that what the blocks compute
  * is the policy's alone; SHARED: it goes on into the blocks. */
 enum { EXPHIL_VALUE_NONE = 0, EXPHIL_VALUE_DETACHED = 1, EXPHIL_VALUE_SHARED = 2 };
+/* Functions of single numbers: x sigmoid(x); max(x, 0); x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
+enum { EXPHIL_ACTIVATION_SILU = 0, EXPHIL_ACTIVATION_RELU = 1, EXPHIL_ACTIVATION_GELU_TANH = 2 };
 
 /* input (floats | id rows | past actions) -> linear -> blocks -> LayerNorm -> heads. Every block is
  * x + f(LayerNorm(x)).
