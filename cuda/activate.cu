@@ -26,7 +26,7 @@ __device__ inline float activated(const function &f, float x, float *slope)
         return x < 0.0f ? 0.0f : x;
     }
     if (f.kind == XPH_ACTIVATE_CLAMP) {
-        *slope = x < f.low || x > f.high ? 0.0f : 1.0f;
+        *slope = x > f.low && x < f.high ? 1.0f : 0.0f;
         return x < f.low ? f.low : x > f.high ? f.high : x;
     }
     if (f.kind == XPH_ACTIVATE_SILU) {

@@ -489,13 +489,18 @@ enum { EXPHIL_VALUE_NONE = 0, EXPHIL_VALUE_DETACHED = 1, EXPHIL_VALUE_SHARED = 2
 enum { EXPHIL_ACTIVATION_SILU = 0, EXPHIL_ACTIVATION_RELU = 1, EXPHIL_ACTIVATION_GELU_TANH = 2 };
 
 /* input (floats | id rows | past actions) -> linear -> blocks -> LayerNorm -> heads. Every block is
- * x + f(LayerNorm(x)).
+ * x + f(LayerNorm(x)), but for those that say what else they are.
  *   mamba      selective scan (Gu & Dao 2023): in-projection, causal convolution, scan, SiLU gate,
  *              out-projection
  *   lstm, gru  cuDNN's equations and gate order (i,f,g,o; r,z,n), tensors as PyTorch lays them out
  *   attention  causal sliding window, learned bias per head and distance
  *   mlp, ffn   linear -> LayerNorm+SiLU -> linear; mlp inner width hidden, ffn inner width
  *              ffn_expand * hidden
+ *   ffn_gelu   linear -> GELU, in its form with tanh -> linear
+ *   mamba_exphil         ExPhil's form of mamba: rates fixed at 1..N, steps within 0.001 and 0.1, no skip
+ *   lstm_bare, gru_bare  x + f(x), f being that of lstm and gru
+ *   lstm_only, gru_only  f(x) in the place of x
+ *   dense, norm, relu    a linear, a LayerNorm, max(x, 0) in the place of x; they carry nothing
  * Every formula, shape and tensor's name: doc/model.md. */
 typedef struct exphil_model_config {
     size_t struct_size;

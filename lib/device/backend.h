@@ -177,6 +177,7 @@ typedef struct xph_conv_grad_args {
  *   y[d] = (sum_n c[n] h[d][n] + skip[d] x[d]) * SiLU(z[d])            state: h [D,N] */
 typedef struct xph_scan_args {
     xph_type type;
+    int32_t fixed; /* nonzero: exp(a_log[d][n]) is n + 1; there are no a_log, decay and da_log */
     int64_t batch, time, width, states;
     const void *x; /* [M,D] */
     int64_t ldx;
@@ -502,7 +503,8 @@ typedef struct xph_axpby_args {
 
 /* y = act(x), each number by itself; x and y may be the same. RELU: max(x, 0). GELU_TANH (Hendrycks & Gimpel 2016):
  * x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). CLAMP: min(max(x, low), high). The gradient dx = dy act'(x)
- * may take the place of dy; it is 0 at the corner of RELU, and 1 at those of CLAMP. A NaN in x stays in y. */
+ * may take the place of dy; it is 0 at the corners of RELU and CLAMP, so that there y may stand for x. A NaN in x
+ * stays in y. */
 enum {
     XPH_ACTIVATE_SILU = EXPHIL_ACTIVATION_SILU,
     XPH_ACTIVATE_RELU = EXPHIL_ACTIVATION_RELU,

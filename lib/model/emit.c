@@ -134,6 +134,30 @@ xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows)
     return to;
 }
 
+void xph_emit_activate(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref y)
+{
+    xph_activate_args args = {.type = plan->type, .kind = kind, .count = plan->rows * x.ld};
+    if (limits) args.low = limits[0], args.high = limits[1];
+    xph_step *step = xph_plan_step(plan, XPH_OP_ACTIVATE, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &step->args.activate.x, x);
+    xph_plan_bind(plan, &step->args.activate.y, y);
+}
+
+void xph_emit_activate_grad(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref dy,
+                            xph_ref dx)
+{
+    xph_activate_grad_args args = {.fwd = {.type = plan->type, .kind = kind, .count = plan->rows * x.ld}};
+    if (limits) args.fwd.low = limits[0], args.fwd.high = limits[1];
+    xph_step *step = xph_plan_step(plan, XPH_OP_ACTIVATE_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &step->args.activate_grad.fwd.x, x);
+    xph_plan_bind(plan, &step->args.activate_grad.dy, dy);
+    xph_plan_bind(plan, &step->args.activate_grad.dx, dx);
+}
+
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
 {
     const xph_copy_args args = {.bytes = bytes};
@@ -145,7 +169,8 @@ void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
 
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s)
 {
-    s->x = plan->x;
+    s->x = s->u = plan->x;
+    if (gain < 0) return;
     s->stats = xph_plan_kept(plan, plan->rows, 2);
     s->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
     xph_emit_norm(plan, s->x, gain, XPH_ACT_NONE, s->stats, s->u);
@@ -176,4 +201,15 @@ void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t 
     if (plan->ends) return;
     plan->x = xph_plan_next(plan);
     xph_emit_linear(plan, y, weight, bias, s->x, plan->x);
+}
+
+void xph_emit_out_alone(xph_plan *plan, xph_ref y)
+{
+    if (plan->ends) return;
+    if (plan->train && !plan->out.space) {
+        plan->x = y; /* stays for backward, and nobody writes into x */
+        return;
+    }
+    plan->x = xph_plan_next(plan);
+    xph_emit_copy(plan, (size_t)(plan->rows * y.ld) * y.element, y, plan->x);
 }

@@ -37,7 +37,10 @@ double xph_residual_scale(const exphil_model *model);
  * xph_layer_<name>, its word in a pattern <name>. Whoever has something for each makes it of this list. */
 /* clang-format off */
 #define XPH_BLOCKS(each) \
-    each(MAMBA, mamba) each(LSTM, lstm) each(GRU, gru) each(ATTENTION, attention) each(MLP, mlp) each(FFN, ffn)
+    each(MAMBA, mamba) each(LSTM, lstm) each(GRU, gru) each(ATTENTION, attention) each(MLP, mlp) each(FFN, ffn) \
+    each(LSTM_BARE, lstm_bare) each(GRU_BARE, gru_bare) each(FFN_GELU, ffn_gelu)                                \
+    each(MAMBA_EXPHIL, mamba_exphil) each(LSTM_ONLY, lstm_only) each(GRU_ONLY, gru_only) each(DENSE, dense)     \
+    each(NORM, norm) each(RELU, relu)
 /* clang-format on */
 #define XPH_BLOCK_NUMBER(NAME, name) XPH_BLOCK_##NAME,
 enum { XPH_BLOCKS(XPH_BLOCK_NUMBER) XPH_BLOCK_KINDS };

@@ -155,7 +155,7 @@ xph_ref xph_plan_reals(xph_plan *plan, int64_t rows, int64_t width);
 xph_ref xph_columns(xph_ref matrix, int64_t first);
 /* Reals that only backward reads (args.saved of table A): none outside training. */
 xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
-/* Where a block writes x + f(x): plan->out or a new buffer in training, x itself otherwise. */
+/* Where a block gives its output: plan->out or a new buffer in training, the memory of x otherwise. */
 xph_ref xph_plan_next(xph_plan *plan);
 /* count elements of so many bytes in the store. */
 xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element);
@@ -200,12 +200,17 @@ void xph_emit_cast(xph_plan *plan, xph_type as, bool narrow, int64_t count, xph_
 xph_ref xph_emit_reals(xph_plan *plan, xph_ref from, int64_t rows);
 xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows);
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to);
-/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its
- * gradient: dx += that of x. */
+/* y = act(x) over dense buffers, kind as in XPH_ACTIVATE_...; low and high are of CLAMP. y may be x, dx dy. */
+void xph_emit_activate(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref y);
+void xph_emit_activate_grad(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref dy,
+                            xph_ref dx);
+/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm, -1: u is x. And the
+ * gradient of the norm: dx += that of x. */
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s);
 void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du);
-/* What it gives to the next, if that is wanted: x + y, or x + linear(y). */
+/* What it gives to the next, if that is wanted: x + y, x + linear(y), or y alone. */
 void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y);
 void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t weight, int64_t bias);
+void xph_emit_out_alone(xph_plan *plan, xph_ref y);
 
 #endif

@@ -102,6 +102,7 @@ xph_ref xph_gradient(const xph_plan *plan, int64_t index)
 
 xph_ref xph_packed(const xph_plan *plan, int64_t index)
 {
+    if (index < 0) return (xph_ref){0};
     const xph_tensor *tensor = &plan->model->tensor[index];
     if (tensor->packed_bytes == 0) return (xph_ref){0};
     return (xph_ref){.space = XPH_SPACE_PACKED, .at = (int64_t)tensor->packed_at};

@@ -36,6 +36,16 @@ CASES = {
     "ffn": dict(blocks="ffn"),
     "network": dict(blocks="mamba attention gru ffn lstm mlp", heads=1, delay_frames=2, state=0, hidden=10),
     "carried": dict(blocks="attention mamba lstm", heads=1, delay_frames=0, hidden=9, mamba_taps=3),
+    "lstm_bare": dict(blocks="lstm_bare"),
+    "gru_bare": dict(blocks="gru_bare"),
+    "ffn_gelu": dict(blocks="ffn_gelu"),
+    "mamba_exphil": dict(blocks="mamba_exphil"),
+    "lstm_only": dict(blocks="lstm_only"),
+    "gru_only": dict(blocks="gru_only"),
+    "dense": dict(blocks="dense"),
+    "norm": dict(blocks="norm"),
+    "relu": dict(blocks="relu"),
+    "series": dict(blocks="norm gru_only relu dense lstm_bare ffn_gelu lstm_only norm", heads=1, hidden=11),
 }
 BATCH, TIME = 2, 7
 RESETS = [(0, 3), (1, 0), (1, 5)]  # stream, frame
@@ -70,7 +80,7 @@ def normalize(x, pair):
     return F.layer_norm(x, (x.shape[-1],), pair[0], pair[1], eps=1e-5)
 
 
-# ---- blocks: (x [B,T,H], state of each stream or None, reset [B,T]) -> (f [B,T,H], new state of each stream) ----
+# ---- blocks: (u [T,H] and the state of a stream, reset [T]) -> (f [T,H], new state) ----
 
 
 class Mamba:
@@ -80,12 +90,19 @@ class Mamba:
         width, states, rank, taps = self.width, c["mamba_states"], c["mamba_rank"], c["mamba_taps"]
         self.inside = m.linear(name + "in_proj", hidden, 2 * width)
         self.conv = m.tensor(name + "conv.weight", width, taps), m.tensor(name + "conv.bias", width, scale=0.5)
-        self.x_proj = m.tensor(name + "x_proj.weight", rank + 2 * states, width)
-        self.dt = m.linear(name + "dt_proj", rank, width)
-        self.a_log = m.tensor(name + "A_log", width, states, scale=0.8, middle=0.5)
-        self.skip = m.tensor(name + "D", width, scale=0.5, middle=1.0)
+        self.x_proj = [m.tensor(name + "x_proj.weight", rank + 2 * states, width)]
+        self.declare_steps(m, name)
         self.out = m.linear(name + "out_proj", width, hidden)
         self.state = (taps - 1) * width + width * states
+
+    def declare_steps(self, m, name):
+        self.dt = m.linear(name + "dt_proj", m.c["mamba_rank"], self.width)
+        a_log = m.tensor(name + "A_log", self.width, m.c["mamba_states"], scale=0.8, middle=0.5)
+        self.rates = lambda: -torch.exp(a_log)
+        self.skip = m.tensor(name + "D", self.width, scale=0.5, middle=1.0)
+
+    def steps(self, dt):
+        return F.softplus(dt, threshold=1e9)
 
     def start(self, m):
         return m.draw(self.state, scale=0.8).astype(np.float64)
@@ -109,9 +126,9 @@ class Mamba:
             before = torch.cat([before, x[start:end]])[-(taps - 1):]
             start = end
         xc = torch.cat(pieces)
-        low, b, cc = F.linear(xc, self.x_proj).split([c["mamba_rank"], c["mamba_states"], c["mamba_states"]], dim=-1)
-        delta = F.softplus(F.linear(low, *self.dt), threshold=1e9)
-        a, rows = -torch.exp(self.a_log), []
+        low, b, cc = F.linear(xc, *self.x_proj).split([c["mamba_rank"], c["mamba_states"], c["mamba_states"]], dim=-1)
+        delta = self.steps(F.linear(low, *self.dt))
+        a, rows = self.rates(), []
         for t in range(time):
             if reset[t]:
                 h = torch.zeros_like(h)
@@ -119,6 +136,21 @@ class Mamba:
             rows.append(h @ cc[t] + self.skip * xc[t])
         y = torch.stack(rows) * F.silu(z)
         return F.linear(y, *self.out), torch.cat([before.reshape(-1), h.reshape(-1)])
+
+
+class MambaExphil(Mamba):
+    """Rates 1..N, no skip, a bias of x_proj, steps within limits: some below, some between, some above."""
+
+    def declare_steps(self, m, name):
+        states, rank = m.c["mamba_states"], m.c["mamba_rank"]
+        self.x_proj.append(m.tensor(name + "x_proj.bias", rank + 2 * states, scale=0.3))
+        self.dt = [m.tensor(name + "dt_proj.weight", self.width, rank),
+                   m.tensor(name + "dt_proj.bias", self.width, scale=3.5, middle=-4.5)]
+        self.rates = lambda: -torch.arange(1.0, states + 1).expand(self.width, states)
+        self.skip = torch.zeros(self.width)
+
+    def steps(self, dt):
+        return F.softplus(dt, threshold=1e9).clamp(0.001, 0.1)
 
 
 class Recurrent:
@@ -188,30 +220,73 @@ class Attention:
         return F.linear(torch.cat(rows, dim=-1), *self.out), torch.cat([ring_k.reshape(-1), ring_v.reshape(-1), counters])
 
 
-class FeedForward:
-    def __init__(self, m, name, inner):
-        self.up = m.linear(name + "up", m.c["hidden"], inner)
-        self.norm = m.norm(name + "up_norm", inner)
-        self.down = m.linear(name + "down", inner, m.c["hidden"])
-        self.state = 0
+class Stateless:
+    state = 0
 
     def start(self, m):
         return np.zeros(0)
 
     def stream(self, u, state, reset):
-        return F.linear(F.silu(normalize(F.linear(u, *self.up), self.norm)), *self.down), state
+        return self.of(u), state
+
+
+class FeedForward(Stateless):
+    def __init__(self, m, name, inner, gelu=False):
+        self.up = m.linear(name + "up", m.c["hidden"], inner)
+        self.norm = None if gelu else m.norm(name + "up_norm", inner)
+        self.down = m.linear(name + "down", inner, m.c["hidden"])
+
+    def of(self, u):
+        inner = F.linear(u, *self.up)
+        return F.linear(F.silu(normalize(inner, self.norm)) if self.norm else gelu_tanh(inner), *self.down)
+
+
+class Dense(Stateless):
+    def __init__(self, m, name):
+        self.linear = m.tensor(name + "weight", m.c["hidden"], m.c["hidden"]), m.tensor(name + "bias", m.c["hidden"], scale=0.3)
+
+    def of(self, u):
+        return F.linear(u, *self.linear)
+
+
+class Norm(Stateless):
+    def __init__(self, m, name):
+        self.norm = m.norm(name + "norm", m.c["hidden"])
+
+    def of(self, u):
+        return normalize(u, self.norm)
+
+
+class Relu(Stateless):
+    def __init__(self, m, name):
+        pass
+
+    def of(self, u):
+        return F.relu(u)
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + torch.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+SERIES = ("lstm_only", "gru_only", "dense", "norm", "relu")
 
 
 def make_block(m, index, kind):
+    """The LayerNorm in front of it or None, and the block."""
     name = "blocks.%d." % index
+    if kind in ("dense", "norm", "relu"):
+        return None, {"dense": Dense, "norm": Norm, "relu": Relu}[kind](m, name)
+    if kind[:4] in ("lstm", "gru_") and "_" in kind:
+        return None, Recurrent(m, name, kind.split("_")[0])
     norm = m.norm(name + "norm", m.c["hidden"])
-    if kind == "mamba":
-        return norm, Mamba(m, name)
+    if kind in ("mamba", "mamba_exphil"):
+        return norm, (Mamba if kind == "mamba" else MambaExphil)(m, name)
     if kind == "attention":
         return norm, Attention(m, name)
     if kind in ("lstm", "gru"):
         return norm, Recurrent(m, name, kind)
-    return norm, FeedForward(m, name, m.c["hidden"] * (m.c["ffn_expand"] if kind == "ffn" else 1))
+    return norm, FeedForward(m, name, m.c["hidden"] * (1 if kind == "mlp" else m.c["ffn_expand"]), kind == "ffn_gelu")
 
 
 # ---- the whole model ----
@@ -266,7 +341,8 @@ def build(m):
     row = FLOATS + sum(width for _, _, width in IDS) + slots * LOGITS
     model = {"input": m.linear("input", row, c["hidden"])}
     model["tables"] = [m.tensor("ids.%s.weight" % name, entries, width, scale=0.7) for name, entries, width in IDS]
-    model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(c["blocks"].split())]
+    model["kinds"] = c["blocks"].split()
+    model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(model["kinds"])]
     model["norm"] = m.norm("norm", c["hidden"])
     model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
     model["v"] = m.tensor("heads.logits.weight", LOGITS, c["head_width"], scale=0.8)
@@ -307,9 +383,9 @@ def forward_stream(model, data, b):
     past = rows[:, rows.shape[1] - model["past"].shape[1]:]
     x = F.linear(rows, *model["input"])
     state, at, after = torch.tensor(data["state_in"][b]), 0, []
-    for norm, block in model["blocks"]:
-        f, new = block.stream(normalize(x, norm), state[at:at + block.state], data["reset"][b])
-        x, at = x + f, at + block.state
+    for kind, (norm, block) in zip(model["kinds"], model["blocks"]):
+        f, new = block.stream(normalize(x, norm) if norm else x, state[at:at + block.state], data["reset"][b])
+        x, at = f if kind in SERIES else x + f, at + block.state
         after.append(new)
     z = F.linear(normalize(x, model["norm"]), *model["trunk"])
     base = F.linear(past, model["past"])

@@ -70,7 +70,8 @@ typedef struct policy {
     int32_t value;
 } policy;
 
-#define ALL "(mamba attention)*2 gru ffn lstm mlp"
+#define ALL    "(mamba attention)*2 gru ffn lstm mlp"
+#define OTHERS "lstm_bare mamba_exphil gru_bare ffn_gelu norm gru_only relu dense lstm_only mamba_exphil norm"
 static const policy policies[] = {
     {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
     {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
@@ -95,6 +96,9 @@ static const policy policies[] = {
     {"value", "gru mamba", 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, EXPHIL_VALUE_SHARED},
     {"value_double", "attention", 0, 1, 1, 0, EXPHIL_TYPE_F64, 0, &small, 0, 0, EXPHIL_VALUE_DETACHED},
     {"value_int8", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, EXPHIL_VALUE_SHARED},
+    {"others", OTHERS, 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0},
+    {"others_window", OTHERS, 0, 0, 1, 0, EXPHIL_TYPE_F64, 0, &bare, 0, 0, 0},
+    {"others_int8", OTHERS, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0},
     {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0, 0, 0},
 };
 

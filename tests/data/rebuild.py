@@ -73,7 +73,7 @@ class Config:
     def pattern(text):
         stack = [[]]
         last = []
-        for word in re.findall(r"[a-z]+|\(|\)|\* *\d+", text):
+        for word in re.findall(r"[a-z_]+|\(|\)|\* *\d+", text):
             if word == "(":
                 stack.append([])
             elif word[0] == "*":
@@ -120,7 +120,19 @@ class Linear(nn.Module):
 # ---- blocks: forward takes u of all frames of an episode so far, [T, H], and gives f ----
 
 
+def gelu(x):
+    return x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
 class Mamba(nn.Module):
+    of_exphil = False
+
+    def rates(self):
+        return -torch.exp(self.A_log), self.D
+
+    def steps(self, r):
+        return F.softplus(self.dt_proj(r), threshold=1e9)
+
     def __init__(self, c):
         super().__init__()
         inner = c.mamba_expand * c.hidden
@@ -129,10 +141,11 @@ class Mamba(nn.Module):
         self.conv = nn.Module()
         self.conv.weight = nn.Parameter(torch.empty(inner, c.mamba_taps))
         self.conv.bias = nn.Parameter(torch.empty(inner))
-        self.x_proj = Linear(inner, sum(self.cut), c.weights, bias=False)
+        self.x_proj = Linear(inner, sum(self.cut), c.weights, bias=self.of_exphil)
         self.dt_proj = Linear(c.mamba_rank, inner, c.weights)
-        self.A_log = nn.Parameter(torch.empty(inner, c.mamba_states))
-        self.D = nn.Parameter(torch.empty(inner))
+        if not self.of_exphil:
+            self.A_log = nn.Parameter(torch.empty(inner, c.mamba_states))
+            self.D = nn.Parameter(torch.empty(inner))
         self.out_proj = Linear(inner, c.hidden, c.weights)
 
     def forward(self, u):
@@ -141,12 +154,22 @@ class Mamba(nn.Module):
         whole = torch.cat([torch.zeros(taps - 1, width), x]).t().unsqueeze(0)
         v = F.silu(F.conv1d(whole, self.conv.weight.unsqueeze(1), self.conv.bias, groups=width)[0].t())
         r, b, c = self.x_proj(v).split(self.cut, dim=-1)
-        delta = F.softplus(self.dt_proj(r), threshold=1e9)
-        a, h, rows = -torch.exp(self.A_log), torch.zeros_like(self.A_log), []
+        delta, (a, skip), rows = self.steps(r), self.rates(), []
+        h = torch.zeros_like(a)
         for t in range(u.shape[0]):
             h = torch.exp(delta[t][:, None] * a) * h + (delta[t] * v[t])[:, None] * b[t]
-            rows.append(h @ c[t] + self.D * v[t])
+            rows.append(h @ c[t] + skip * v[t])
         return self.out_proj(torch.stack(rows) * F.silu(z))
+
+
+class MambaExphil(Mamba):
+    of_exphil = True
+
+    def rates(self):
+        return -torch.arange(1.0, self.cut[1] + 1).repeat(self.conv.weight.shape[0], 1), 0.0
+
+    def steps(self, r):
+        return super().steps(r).clamp(0.001, 0.1)
 
 
 class Recurrent(nn.Module):
@@ -218,11 +241,44 @@ class FeedForward(nn.Module):
         return self.down(F.silu(self.up_norm(self.up(u))))
 
 
-def make_block(kind, c):
-    block = {"mamba": Mamba, "lstm": Lstm, "gru": Gru, "attention": Attention}.get(kind)
-    block = block(c) if block else FeedForward(c, c.hidden * (c.ffn_expand if kind == "ffn" else 1))
-    block.norm = nn.LayerNorm(c.hidden, eps=1e-5)
-    return block
+class FeedForwardGelu(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.up = Linear(c.hidden, c.ffn_expand * c.hidden, c.weights)
+        self.down = Linear(c.ffn_expand * c.hidden, c.hidden, c.weights)
+
+    def forward(self, u):
+        return self.down(gelu(self.up(u)))
+
+
+class Norm(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.norm = nn.LayerNorm(c.hidden, eps=1e-5)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+class Block(nn.Module):
+    """f, and what is done with it; its tensors have the names of f's."""
+
+    KINDS = {"mamba": Mamba, "mamba_exphil": MambaExphil, "lstm": Lstm, "gru": Gru, "attention": Attention,
+             "ffn": lambda c: FeedForward(c, c.ffn_expand * c.hidden), "mlp": lambda c: FeedForward(c, c.hidden),
+             "ffn_gelu": FeedForwardGelu, "norm": Norm, "relu": lambda c: nn.ReLU(),
+             "dense": lambda c: Linear(c.hidden, c.hidden, c.weights)}
+
+    def __init__(self, kind, c):
+        super().__init__()
+        self.alone = kind.endswith("_only") or kind in ("dense", "norm", "relu")
+        self.bare = self.alone or kind.endswith("_bare")
+        self.f = self.KINDS[kind.replace("_bare", "").replace("_only", "")](c)
+        if not self.bare:
+            self.f.norm = nn.LayerNorm(c.hidden, eps=1e-5)
+
+    def forward(self, x):
+        f = self.f(x if self.bare else self.f.norm(x))
+        return f if self.alone else x + f
 
 
 # ---- the policy ----
@@ -238,7 +294,7 @@ class Policy(nn.Module):
         half = "BF16" if c.weights else None
         width = c.float_count + sum(one["width"] for one in c.ids + c.conditions) + 8 * bool(c.delays) + c.S * c.L
         self.input = Linear(width, c.hidden, half)
-        self.blocks = nn.ModuleList(make_block(kind, c) for kind in c.kinds)
+        self.blocks = nn.ModuleList(Block(kind, c) for kind in c.kinds)
         self.norm = nn.LayerNorm(c.hidden, eps=1e-5)
         self.heads = nn.Module()
         self.heads.trunk = Linear(c.hidden, c.head_width, half)
@@ -256,7 +312,7 @@ class Policy(nn.Module):
         self.tables += [weights.pop("conditions.%s.weight" % one["name"]) for one in c.conditions]
         self.tables += [weights.pop("delay.weight")] if c.delays else []
         self.told = [0] * len(c.conditions) + [len(c.delays)] * bool(c.delays)
-        self.load_state_dict(weights)
+        self.load_state_dict({re.sub(r"^(blocks\.\d+\.)", r"\1f.", name): value for name, value in weights.items()})
         self.requires_grad_(False)
 
     def tell(self, values, delay):
@@ -285,7 +341,7 @@ class Policy(nn.Module):
             rows.append(torch.cat([torch.tensor(floats[t].astype(np.float64))] + picked + [slots[-1]]))
         x = self.input(torch.stack(rows))
         for block in self.blocks:
-            x = x + block(block.norm(x))
+            x = block(x)
         s = self.heads.trunk(self.norm(x))
         if self.c.value:
             self.values = self.value.out(F.silu(self.value.trunk(self.norm(x))))[:, 0]

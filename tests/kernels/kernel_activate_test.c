@@ -70,7 +70,7 @@ static void slopes_are_derivatives(void **state)
     }
 }
 
-/* Corners: on them the slope of RELU is 0, of CLAMP 1. Far away nothing overflows, a NaN stays, and of infinities
+/* On corners the slope is 0. Far away nothing overflows, a NaN stays, and of infinities
  * come 0, limits or infinities. */
 static void corners_and_extremes(void **state)
 {

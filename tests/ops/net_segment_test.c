@@ -145,7 +145,9 @@ static void check_rounded(model_case *c, const char *pattern)
         /* forward sees nothing rounded */
         assert_memory_equal(once.all + exact.gradient_bytes, exact.all + exact.gradient_bytes,
                             exact.bytes - exact.gradient_bytes);
-        if (c->model && strchr(pattern, '*') && blocks[i] == 0 && far == 0.0)
+        bool signs =
+            strncmp(pattern, "relu", 4) == 0; /* what is kept of it says where x is above 0, and no more */
+        if (c->model && strchr(pattern, '*') && blocks[i] == 0 && far == 0.0 && !signs)
             fail_msg("%s: nothing was rounded", pattern);
         free(once.all);
         free(again.all);

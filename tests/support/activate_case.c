@@ -30,7 +30,7 @@ double activate_slope(int32_t kind, double x)
     double steep =
         kind == XPH_ACTIVATE_SILU ? 1 : 2 * sqrt(2 / 3.14159265358979323846) * (1 + 0.134145 * x * x);
     if (kind == XPH_ACTIVATE_RELU) return x > 0;
-    if (kind == XPH_ACTIVATE_CLAMP) return x >= activate_low && x <= activate_high;
+    if (kind == XPH_ACTIVATE_CLAMP) return x > activate_low && x < activate_high;
     return s + x * s * rest * steep;
 }
 

@@ -12,6 +12,10 @@
  * pattern of all, which may go on. */
 #define EACH_BLOCK                        XPH_BLOCKS(MODEL_CASE_ALONE)
 #define ALL_BLOCKS                        XPH_BLOCKS(MODEL_CASE_ONE_OF_ALL)
+/* For what takes long: one of those that share their code, each alone or all in a row. The others differ from them in what
+ * of it they use (a LayerNorm or none, x added or not), which the tests of lib/model walk through. */
+#define EACH_OF_SOME                      "mamba", "lstm", "gru_only", "attention", "mlp", "ffn_gelu", "mamba_exphil",
+#define SOME_BLOCKS                       "mamba lstm gru_only attention mlp ffn_gelu mamba_exphil "
 #define MODEL_CASE_ALONE(NAME, name)      #name,
 #define MODEL_CASE_ONE_OF_ALL(NAME, name) #name " "
 

@@ -146,7 +146,7 @@ static int64_t trained_as_a_session(const char *blocks, int32_t mode, int32_t de
 
 static void as_a_session(void **state)
 {
-    static const char *const patterns[] = {EACH_BLOCK ALL_BLOCKS "gru"};
+    static const char *const patterns[] = {EACH_OF_SOME ALL_BLOCKS "gru"};
     int64_t exact = 0;
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t mode = 0; mode <= 1; mode++)

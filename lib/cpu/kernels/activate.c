@@ -56,8 +56,8 @@ XPH_INLINE vec slope_vec(const xph_activate_args *a, vec x)
     case XPH_ACTIVATE_GELU_TANH:
         return gelu_slope_vec(x);
     case XPH_ACTIVATE_CLAMP:
-        slope = vec_where_greater(x, vec_all((real)a->high), zero, one);
-        return vec_where_greater(vec_all((real)a->low), x, zero, slope);
+        slope = vec_where_greater(x, vec_all((real)a->low), one, zero);
+        return vec_where_greater(vec_all((real)a->high), x, slope, zero);
     default:
         (void)silu_slope_vec(x, &slope);
         return slope;
