@@ -543,11 +543,24 @@ typedef struct exphil_model_config {
     int64_t delay_count;     /* 0..EXPHIL_DELAYS_MAX; 0: delay_frames is the only one */
     int32_t value;           /* EXPHIL_VALUE_...: a value head (learn.h) */
     int32_t reserved_3;      /* must be 0 */
+    double norm_epsilon;     /* what every LayerNorm adds to the variance, 1e-12..0.1; 0 = 1e-5 */
+    /* Width of the heads' hidden layers; 0 = head_width. Needs head_layers, as do head_activation, head_last and
+     * no_head_trunk */
+    int64_t head_units;
+    int32_t no_final_norm; /* 1: no LayerNorm behind the last block */
+    /* 0: one trunk for all heads, its SiLU, a linear. 1..4: every head has so many hidden layers of its own, linear and
+     * head_activation, then a linear; the first sees the trunk's output and, with EXPHIL_HEADS_AUTOREGRESSIVE, the values of
+     * the heads before it */
+    int32_t head_layers;
+    int32_t head_activation; /* EXPHIL_ACTIVATION_... */
+    int32_t head_last;       /* 1: the first layer sees the head's own value in the newest past action, too */
+    int32_t no_head_past;    /* 1: past actions are inputs of the network only, no term of the logits */
+    int32_t no_head_trunk;   /* 1: the first layer sees what the last LayerNorm gives, hidden numbers */
 } exphil_model_config;
 /* clang-format off */
 #define EXPHIL_MODEL_CONFIG_INIT \
     { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */
@@ -653,9 +666,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_from_dlpack(
 /* A new model that computes with weights of fewer bits. EXPHIL_TYPE_BF16: the inputs of a matrix are rounded
  * to BF16 too. EXPHIL_TYPE_I8: one scale per output row, inputs rounded to 255 levels of the frame's largest
  * input, exact sums. The model plays, saves and loads like any other.
- * The matrices of the blocks are rounded, recurrent ones too. input.weight and heads.trunk.weight, on which
- * the actions depend most, are rounded to BF16 with either type. All else stays F32: biases, norms,
- * convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed. The default policy's file
+ * The matrices of the blocks are rounded, recurrent ones too. input.weight, heads.trunk.weight and the heads' hidden
+ * layers, on which the actions depend most, are rounded to BF16 with either type. All else stays F32: biases, norms,
+ * convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed, the heads' last layers and the rows
+ * that values take there. The default policy's file
  * shrinks to 55 or 36 percent, a larger policy's to as little as a half or a quarter.
  * Tensors are reported as F32, exactly as rounded. The weights no longer change: setting tensors and
  * quantising again are EXPHIL_E_STATE, training is EXPHIL_E_UNSUPPORTED; train the F32 model with

@@ -395,6 +395,7 @@ typedef struct xph_embed_grad_args {
  * base is dy. */
 typedef struct xph_heads_args {
     xph_type type;
+    int32_t chained; /* nonzero: e will be there, which query does not see */
     int64_t rows, width, heads, logits;
     const xph_head *head; /* host */
     const void *z;        /* [rows,R] */
@@ -525,6 +526,26 @@ typedef struct xph_activate_grad_args {
     void *dx;
 } xph_activate_grad_args;
 
+/* y += the rows of a table that actions take: of each head the rows of the bits that are on, or of the class; row
+ * head.first + k belongs to class or bit k. A class outside its head takes none. The gradient is that of the table; dy is
+ * that of x, too. */
+typedef struct xph_codes_args {
+    xph_type type;
+    int64_t rows, width, heads;
+    const xph_head *head;   /* host, [heads] */
+    const void *table;      /* [sum of counts, width] */
+    const int32_t *actions; /* [rows, heads] */
+    int64_t lda;
+    void *y; /* [rows, width] */
+    int64_t ldy;
+} xph_codes_args;
+typedef struct xph_codes_grad_args {
+    xph_codes_args fwd; /* table and y not read */
+    const void *dy;
+    int64_t lddy;
+    void *dtable; /* += */
+} xph_codes_grad_args;
+
 /* Every operation, in the order of its number: XPH_OP_<NAME>, arguments xph_<name>_args, lists of kernels
  * xph_<name>_<set> and xph_cuda_<name>. Whoever has something for each makes it of this list: a name here without its
  * struct or its kernels does not build. product: matrix products and what is made of them, which a CPU set of
@@ -539,7 +560,7 @@ typedef struct xph_activate_grad_args {
     other(HEADS_GRAD, heads_grad) other(LOSS, loss) other(SAMPLE, sample) other(ADAM, adam)      \
     other(NORM2, norm2) other(AXPBY, axpby) other(ROUND, round) other(CAST, cast)                \
     other(SCAN_PACK, scan_pack) other(CLEAR, clear) other(ACTIVATE, activate)                    \
-    other(ACTIVATE_GRAD, activate_grad)
+    other(ACTIVATE_GRAD, activate_grad) other(CODES, codes) other(CODES_GRAD, codes_grad)
 /* clang-format on */
 #define XPH_EACH_OP(each) XPH_OPS(each, each)
 

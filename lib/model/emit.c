@@ -14,21 +14,29 @@ xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight
                              .ldy = y.ld};
 }
 
+/* Weights are packed for products of the net's type: others read them as they are. */
+static xph_ref packed_as(const xph_plan *plan, xph_type type, int64_t weight)
+{
+    return type == plan->type ? xph_packed(plan, weight) : (xph_ref){0};
+}
+
 void xph_bind_linear(xph_plan *plan, xph_linear_args *a, xph_ref x, int64_t weight, int64_t bias,
                      xph_ref residual, xph_ref y)
 {
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
-    xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
+    xph_plan_bind(plan, &a->packed, packed_as(plan, a->type, weight));
     xph_plan_bind(plan, &a->bias, xph_weight(plan, bias));
     xph_plan_bind(plan, &a->residual, residual);
     xph_plan_bind(plan, &a->y, y);
     xph_plan_bind(plan, &a->back, (xph_ref){.space = XPH_SPACE_BACK});
 }
 
-void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+static void emit_linear(xph_plan *plan, xph_type type, xph_ref x, int64_t weight, int64_t bias,
+                        xph_ref residual, xph_ref y)
 {
     xph_linear_args args = xph_linear_shape(plan, x, weight, y);
+    args.type = type;
     args.ldr = residual.ld;
     xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR, &args, sizeof args);
     if (!step) return;
@@ -36,11 +44,22 @@ void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xp
     xph_bind_linear(plan, &step->args.linear, x, weight, bias, residual, y);
 }
 
-void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
-                          bool add)
+void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+{
+    emit_linear(plan, plan->type, x, weight, bias, residual, y);
+}
+
+void xph_emit_linear_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual,
+                              xph_ref y)
+{
+    emit_linear(plan, plan->model->shape.type, x, weight, bias, residual, y);
+}
+
+static void emit_linear_grad(xph_plan *plan, xph_type type, xph_ref x, int64_t weight, int64_t bias,
+                             xph_ref dy, xph_ref dx, bool add)
 {
     const xph_param *w = &plan->model->tensor[weight].param;
-    const xph_linear_grad_args args = {.type = plan->type,
+    const xph_linear_grad_args args = {.type = type,
                                        .math = plan->math,
                                        .rows = plan->rows,
                                        .in = w->dim[1],
@@ -55,11 +74,23 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
     xph_plan_scratch(plan, step, &a->scratch);
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
-    xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
+    xph_plan_bind(plan, &a->packed, packed_as(plan, type, weight));
     xph_plan_bind(plan, &a->dy, dy);
     xph_plan_bind(plan, &a->dx, dx);
     xph_plan_bind(plan, &a->dw, xph_gradient(plan, weight));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, bias));
+}
+
+void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
+                          bool add)
+{
+    emit_linear_grad(plan, plan->type, x, weight, bias, dy, dx, add);
+}
+
+void xph_emit_linear_grad_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy,
+                                   xph_ref dx)
+{
+    emit_linear_grad(plan, plan->model->shape.type, x, weight, bias, dy, dx, false);
 }
 
 static xph_norm_args norm_args(const xph_plan *plan, xph_ref x, int64_t gain, int32_t act)
@@ -68,7 +99,7 @@ static xph_norm_args norm_args(const xph_plan *plan, xph_ref x, int64_t gain, in
                            .act = act,
                            .rows = plan->rows,
                            .width = plan->model->tensor[gain].param.dim[0],
-                           .epsilon = 1e-5,
+                           .epsilon = plan->model->config.norm_epsilon,
                            .ldx = x.ld};
 }
 

@@ -69,10 +69,23 @@ void xph_input_declare(xph_declaring *to);
 void xph_input_forward(xph_plan *plan);
 void xph_input_backward(xph_plan *plan);
 
+#define XPH_REPEAT_SCALE 4.0 /* where a past action meets its own logit in a new model */
+
 void xph_heads_declare(xph_declaring *to);
 void xph_heads_forward(xph_plan *plan);
 void xph_heads_backward(xph_plan *plan);
 void xph_heads_draw(xph_plan *plan); /* last frame of every stream */
+
+/* Heads with hidden layers of their own (heads_layers.c). What they are shown: z, their actions where those are known, or none
+ * where they are drawn, and past actions, rows apart. */
+typedef struct xph_heads_input {
+    xph_ref z, actions, past;
+} xph_heads_input;
+void xph_layers_declare(xph_declaring *to);
+/* To the logits; base as in xph_heads_args, or none. */
+void xph_layers_forward(xph_plan *plan, const xph_heads_input *shown, xph_ref base);
+void xph_layers_backward(xph_plan *plan, const xph_heads_input *shown, xph_ref dz);
+void xph_layers_draw(xph_plan *plan, const xph_heads_input *shown, xph_ref base);
 
 /* From u, the last LayerNorm, of plan->rows rows; nothing where the model has no value head. forward gives the trunk,
  * for plan->value_z; backward adds to du, but where the head is detached. */

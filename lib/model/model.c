@@ -69,6 +69,7 @@ static void fill_heads(exphil_model *model)
     for (int64_t i = 0; i < model->spec->head_count; i++) {
         const exphil_head_spec *head = &model->spec->heads[i];
         model->head[i] = (xph_head){.kind = head->kind, .count = head->count, .first = first};
+        model->alone[i] = (xph_head){.kind = head->kind, .count = head->count};
         first += head->count;
     }
 }
@@ -121,6 +122,14 @@ exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
                : EXPHIL_OK;
 }
 
+static exphil_status check_last(const exphil_model *model, exphil_error *error)
+{
+    if (!model->config.head_last || model->shape.slots) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID,
+                    "exphil_model_config.head_last needs a past action as input: without delay, and with "
+                    "no_previous_action, there is none");
+}
+
 static exphil_status fill_model(exphil_model *model, xph_type narrow, exphil_error *error)
 {
     XPH_TRY(take_spec(model, error));
@@ -128,6 +137,7 @@ static exphil_status fill_model(exphil_model *model, xph_type narrow, exphil_err
     XPH_TRY(take_blocks(model, error));
     fill_heads(model);
     fill_shape(model, narrow);
+    XPH_TRY(check_last(model, error));
     XPH_TRY(xph_model_declare(model, error));
     return xph_mutex_create(model->context, &model->packing, error);
 }

@@ -143,8 +143,9 @@ typedef struct xph_plan {
     size_t region;             /* of the arena from here on every segment of blocks keeps its activations */
     xph_ref x, dx;             /* residual stream [rows,H] and its gradient */
     xph_ref out;               /* where the block being emitted gives its output; none: a new buffer */
-    xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
-    xph_ref value_z, values;          /* trunk of the value head, and what it says */
+    xph_ref row, stats, u, z, logits;                       /* input row; final norm, its output, trunk */
+    xph_ref value_z, values;                                /* trunk of the value head, and what it says */
+    xph_ref before[EXPHIL_HEADS_MAX][XPH_HEAD_LAYERS_MOST]; /* layers of the heads, before their activation */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
 
@@ -186,10 +187,14 @@ xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight
 void xph_bind_linear(xph_plan *plan, xph_linear_args *a, xph_ref x, int64_t weight, int64_t bias,
                      xph_ref residual, xph_ref y);
 /* y = x W^T + bias + residual; weight and bias are indices of tensors, bias -1: none. */
+void xph_emit_linear_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual,
+                              xph_ref y); /* x, residual and y are reals */
 void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y);
 /* dx none: not wanted; add: dx +=. */
 void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
                           bool add);
+void xph_emit_linear_grad_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy,
+                                   xph_ref dx);
 /* gain is the index of the norm's weight, its shift follows. stats none: not kept. */
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y);
 void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,

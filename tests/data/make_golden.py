@@ -21,6 +21,7 @@ torch.set_default_dtype(torch.float64)
 FLOATS = 13
 IDS = [("stage", 5, 3), ("own.character", 7, 8)]  # name, entries, width
 HEADS = [("bits", 3), ("class", 5), ("class", 4)]  # kind, count
+NAMES = ["buttons", "stick", "trigger"]
 LOGITS = sum(count for _, count in HEADS)
 FIRST = [0, 3, 8]
 
@@ -46,6 +47,12 @@ CASES = {
     "norm": dict(blocks="norm"),
     "relu": dict(blocks="relu"),
     "series": dict(blocks="norm gru_only relu dense lstm_bare ffn_gelu lstm_only norm", heads=1, hidden=11),
+    "no_final_norm": dict(blocks="mamba lstm", no_final_norm=1, no_head_past=1, norm_epsilon=1e-3),
+    "heads_of_exphil": dict(blocks="mlp", head_layers=1, head_units=8, head_activation=1, no_head_trunk=1, no_final_norm=1),
+    "heads_of_slippi": dict(blocks="lstm_bare ffn_gelu", heads=1, delay_frames=2, head_layers=2, head_units=9, head_activation=1,
+                            head_last=1, no_head_past=1, no_final_norm=1, norm_epsilon=1e-6),
+    "heads_layers": dict(blocks="gru", heads=1, head_layers=4, head_activation=2, head_last=1, norm_epsilon=0.01),
+    "heads_silu": dict(blocks="mlp", heads=1, head_layers=1, head_units=17, no_head_trunk=1),
 }
 BATCH, TIME = 2, 7
 RESETS = [(0, 3), (1, 0), (1, 5)]  # stream, frame
@@ -73,11 +80,12 @@ class Maker:
         return self.tensor(name + ".weight", outputs, inputs), self.tensor(name + ".bias", outputs, scale=0.3)
 
     def norm(self, name, width):
-        return self.tensor(name + ".weight", width, scale=0.4, middle=1.0), self.tensor(name + ".bias", width, scale=0.3)
+        weight, bias = self.tensor(name + ".weight", width, scale=0.4, middle=1.0), self.tensor(name + ".bias", width, scale=0.3)
+        return weight, bias, self.c.get("norm_epsilon", 1e-5)
 
 
 def normalize(x, pair):
-    return F.layer_norm(x, (x.shape[-1],), pair[0], pair[1], eps=1e-5)
+    return F.layer_norm(x, (x.shape[-1],), pair[0], pair[1], eps=pair[2])
 
 
 # ---- blocks: (u [T,H] and the state of a stream, reset [T]) -> (f [T,H], new state) ----
@@ -323,6 +331,30 @@ def logits_of(z, base, actions, v, bias, e):
     return torch.stack(out)
 
 
+class Head:
+    """One with hidden layers of its own."""
+
+    def __init__(self, m, index, seen):
+        c, name = m.c, "heads.%s." % NAMES[index]
+        self.layers, units = [], c.get("head_units", c["head_width"])
+        for layer in range(c["head_layers"] + 1):
+            logits = layer == c["head_layers"]
+            self.layers.append(m.linear("%s%d" % (name, layer), units if layer else seen, HEADS[index][1] if logits else units))
+        self.before = m.tensor(name + "before", FIRST[index], units, scale=0.6) if c["heads"] and index else None
+        self.last = m.tensor(name + "last", HEADS[index][1], units, scale=0.6) if c.get("head_last") else None
+        self.index, self.act = index, [F.silu, F.relu, gelu_tanh][c.get("head_activation", 0)]
+
+    def logits(self, z, action, past):
+        x = F.linear(z, *self.layers[0])
+        if self.before is not None:
+            x = x + torch.cat([taken(*head, int(value)) for head, value in zip(HEADS[:self.index], action)]) @ self.before
+        if self.last is not None:
+            x = x + taken(*HEADS[self.index], int(past[0][self.index])) @ self.last
+        for layer in self.layers[1:]:
+            x = F.linear(self.act(x), *layer)
+        return x
+
+
 def head_loss(logits, kind, count, action, gamma, smoothing, positive):
     if kind == "bits":
         y = taken(kind, count, action)
@@ -343,11 +375,19 @@ def build(m):
     model["tables"] = [m.tensor("ids.%s.weight" % name, entries, width, scale=0.7) for name, entries, width in IDS]
     model["kinds"] = c["blocks"].split()
     model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(model["kinds"])]
-    model["norm"] = m.norm("norm", c["hidden"])
-    model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
+    if not c.get("no_final_norm"):
+        model["norm"] = m.norm("norm", c["hidden"])
+    if not c.get("no_head_trunk"):
+        model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
+    if c.get("head_layers"):
+        if not c.get("no_head_past"):
+            model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
+        model["heads"] = [Head(m, i, c["hidden" if c.get("no_head_trunk") else "head_width"]) for i in range(len(HEADS))]
+        return model
     model["v"] = m.tensor("heads.logits.weight", LOGITS, c["head_width"], scale=0.8)
     model["bias"] = m.tensor("heads.logits.bias", LOGITS, scale=0.4)
-    model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
+    if not c.get("no_head_past"):
+        model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
     model["e"] = m.tensor("heads.embed", LOGITS, c["head_width"], scale=0.5) if c["heads"] else None
     return model
 
@@ -380,15 +420,22 @@ def draw_inputs(m, model):
 
 def forward_stream(model, data, b):
     rows = rows_of(data["floats"][b], data["ids"][b], data["past"][b], model["tables"])
-    past = rows[:, rows.shape[1] - model["past"].shape[1]:]
     x = F.linear(rows, *model["input"])
     state, at, after = torch.tensor(data["state_in"][b]), 0, []
     for kind, (norm, block) in zip(model["kinds"], model["blocks"]):
         f, new = block.stream(normalize(x, norm) if norm else x, state[at:at + block.state], data["reset"][b])
         x, at = f if kind in SERIES else x + f, at + block.state
         after.append(new)
-    z = F.linear(normalize(x, model["norm"]), *model["trunk"])
-    base = F.linear(past, model["past"])
+    z = normalize(x, model["norm"]) if "norm" in model else x
+    if "trunk" in model:
+        z = F.linear(z, *model["trunk"])
+    base = torch.zeros(len(z), LOGITS)
+    if "past" in model:
+        base = F.linear(rows[:, rows.shape[1] - model["past"].shape[1]:], model["past"])
+    if "heads" in model:
+        logits = [torch.cat([head.logits(z[t], data["actions"][b][t], data["past"][b][t]) for head in model["heads"]])
+                  for t in range(len(z))]
+        return base + torch.stack(logits), torch.cat(after)
     return logits_of(z, base, data["actions"][b], model["v"], model["bias"], model["e"]), torch.cat(after)
 
 

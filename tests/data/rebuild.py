@@ -67,6 +67,10 @@ class Config:
         self.neutral_start = getattr(self, "neutral_start", 0)
         self.conditions = getattr(self, "conditions", [])
         self.delays = getattr(self, "delays", [])
+        self.norm_epsilon = getattr(self, "norm_epsilon", 1e-5)
+        for name in ("no_final_norm", "head_layers", "head_units", "head_last", "no_head_past", "no_head_trunk"):
+            setattr(self, name, getattr(self, name, 0))
+        self.activation = {"relu": F.relu, "gelu_tanh": gelu}.get(getattr(self, "head_activation", None), F.silu)
         self.delay, self.seen = self.delay_frames, self.S
 
     @staticmethod
@@ -234,7 +238,7 @@ class FeedForward(nn.Module):
     def __init__(self, c, inner):
         super().__init__()
         self.up = Linear(c.hidden, inner, c.weights)
-        self.up_norm = nn.LayerNorm(inner, eps=1e-5)
+        self.up_norm = nn.LayerNorm(inner, eps=c.norm_epsilon)
         self.down = Linear(inner, c.hidden, c.weights)
 
     def forward(self, u):
@@ -254,7 +258,7 @@ class FeedForwardGelu(nn.Module):
 class Norm(nn.Module):
     def __init__(self, c):
         super().__init__()
-        self.norm = nn.LayerNorm(c.hidden, eps=1e-5)
+        self.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
 
     def forward(self, x):
         return self.norm(x)
@@ -274,11 +278,41 @@ class Block(nn.Module):
         self.bare = self.alone or kind.endswith("_bare")
         self.f = self.KINDS[kind.replace("_bare", "").replace("_only", "")](c)
         if not self.bare:
-            self.f.norm = nn.LayerNorm(c.hidden, eps=1e-5)
+            self.f.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
 
     def forward(self, x):
         f = self.f(x if self.bare else self.f.norm(x))
         return f if self.alone else x + f
+
+
+# ---- heads with layers ----
+
+
+class Head(nn.Module):
+    """Its layers have their numbers as names."""
+
+    def __init__(self, c, h):
+        super().__init__()
+        z = c.hidden if c.no_head_trunk else c.head_width
+        for k in range(c.head_layers + 1):
+            last = k == c.head_layers
+            layer = Linear(c.head_units if k else z, c.counts[h] if last else c.head_units, "BF16" if c.weights and not last else None)
+            self.add_module(str(k), layer)
+        if c.head_order == "autoregressive" and h:
+            self.before = nn.Parameter(torch.empty(c.first[h], c.head_units))
+        if c.head_last:
+            self.last = nn.Parameter(torch.empty(c.counts[h], c.head_units))
+        self.c = c
+
+    def forward(self, z, before, last):
+        s = getattr(self, "0")(z)
+        if hasattr(self, "before"):
+            s = s + before @ self.before
+        if hasattr(self, "last"):
+            s = s + last @ self.last
+        for k in range(1, self.c.head_layers + 1):
+            s = getattr(self, str(k))(self.c.activation(s))
+        return s
 
 
 # ---- the policy ----
@@ -295,13 +329,17 @@ class Policy(nn.Module):
         width = c.float_count + sum(one["width"] for one in c.ids + c.conditions) + 8 * bool(c.delays) + c.S * c.L
         self.input = Linear(width, c.hidden, half)
         self.blocks = nn.ModuleList(Block(kind, c) for kind in c.kinds)
-        self.norm = nn.LayerNorm(c.hidden, eps=1e-5)
+        if not c.no_final_norm:
+            self.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
         self.heads = nn.Module()
-        self.heads.trunk = Linear(c.hidden, c.head_width, half)
-        self.heads.logits = Linear(c.head_width, c.L)
-        if c.S:
+        if not c.no_head_trunk:
+            self.heads.trunk = Linear(c.hidden, c.head_width, half)
+        if not c.head_layers:
+            self.heads.logits = Linear(c.head_width, c.L)
+        if c.S and not c.no_head_past:
             self.heads.past = Linear(c.S * c.L, c.L, bias=False)
-        if c.head_order == "autoregressive":
+        self.layered = nn.ModuleList(Head(c, h) for h in range(len(c.heads))) if c.head_layers else None
+        if c.head_order == "autoregressive" and not c.head_layers:
             self.heads.embed = nn.Parameter(torch.empty(c.L, c.head_width))
         if c.value:
             self.value = nn.Module()
@@ -312,6 +350,9 @@ class Policy(nn.Module):
         self.tables += [weights.pop("conditions.%s.weight" % one["name"]) for one in c.conditions]
         self.tables += [weights.pop("delay.weight")] if c.delays else []
         self.told = [0] * len(c.conditions) + [len(c.delays)] * bool(c.delays)
+        for h, head in enumerate(c.heads if c.head_layers else []):  # names of heads may have dots
+            for name in [name for name in weights if re.match(re.escape("heads.%s." % head["name"]) + r"(\d|before$|last$)", name)]:
+                weights["layered.%d.%s" % (h, name[len("heads.%s." % head["name"]):])] = weights.pop(name)
         self.load_state_dict({re.sub(r"^(blocks\.\d+\.)", r"\1f.", name): value for name, value in weights.items()})
         self.requires_grad_(False)
 
@@ -342,10 +383,17 @@ class Policy(nn.Module):
         x = self.input(torch.stack(rows))
         for block in self.blocks:
             x = block(x)
-        s = self.heads.trunk(self.norm(x))
+        u = x if self.c.no_final_norm else self.norm(x)
+        s = u if self.c.no_head_trunk else self.heads.trunk(u)
         if self.c.value:
-            self.values = self.value.out(F.silu(self.value.trunk(self.norm(x))))[:, 0]
-        direct = self.heads.past(torch.stack(slots)) if self.c.S else 0
+            self.values = self.value.out(F.silu(self.value.trunk(u)))[:, 0]
+        direct = self.heads.past(torch.stack(slots)) if self.c.S and not self.c.no_head_past else 0
+        if self.layered is not None:
+            taken_all = torch.stack([self.action_numbers(a) for a in taken])
+            newest = torch.stack([slot[:self.c.L] for slot in slots])
+            parts = [slice(first, first + count) for first, count in zip(self.c.first, self.c.counts)]
+            return direct + torch.cat([head(s, taken_all[:, :part.start], newest[:, part] if self.c.head_last else None)
+                                       for head, part in zip(self.layered, parts)], dim=-1)
         logits = torch.zeros(len(rows), self.c.L)
         for h, (first, count) in enumerate(zip(self.c.first, self.c.counts)):
             part = slice(first, first + count)

@@ -173,6 +173,19 @@ static void shared_values(void **unused)
     }
 }
 
+/* Heads with layers of their own, and no LayerNorm behind the blocks: every tensor, in both orders of heads. */
+static void other_ends(void **unused)
+{
+    for (int i = 0; i < 4 * MODEL_CASE_ENDS; i++) {
+        exphil_model_config config = model_case_config(i & 1 ? "gru" : "norm mlp dense", EXPHIL_TYPE_F64);
+        config.heads = i / 2 & 1;
+        config.value = i & 1 ? EXPHIL_VALUE_SHARED : EXPHIL_VALUE_NONE;
+        config.hidden = 9;
+        model_case_end(&config, i / 4);
+        check_model(&config, 3, 6, 4, true);
+    }
+}
+
 /* Gradients of a model with this kind of value head, in its own order of tensors, for dlogits and dvalues or without the
  * latter. */
 static model_case *gradients_of(exphil_context *context, int32_t value, bool asked)
@@ -255,7 +268,7 @@ int main(void)
         cmocka_unit_test(every_pattern),        cmocka_unit_test(autoregressive_with_resets_and_state),
         cmocka_unit_test(long_chunks),          cmocka_unit_test(other_games),
         cmocka_unit_test(gradients_accumulate), cmocka_unit_test(shared_values),
-        cmocka_unit_test(detached_values),
+        cmocka_unit_test(other_ends),           cmocka_unit_test(detached_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

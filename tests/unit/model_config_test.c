@@ -2,6 +2,8 @@
  * their places. */
 #include "model_case.h"
 
+#include <math.h>
+
 #include "model/tensor_table.h"
 
 #include <stdlib.h>
@@ -67,6 +69,49 @@ static void fields_are_named(void **state)
     REFUSE_FIELD(mode, 2);
     REFUSE_FIELD(heads, -1);
     REFUSE_FIELD(reserved, 1);
+    REFUSE_FIELD(norm_epsilon, -1e-5);
+    REFUSE_FIELD(norm_epsilon, 1e-13);
+    REFUSE_FIELD(norm_epsilon, 0.2);
+    REFUSE_FIELD(norm_epsilon, (double)NAN);
+    REFUSE_FIELD(norm_epsilon, (double)INFINITY);
+    REFUSE_FIELD(no_final_norm, 2);
+    REFUSE_FIELD(head_layers, -1);
+    REFUSE_FIELD(head_layers, 5);
+    REFUSE_FIELD(head_activation, 3);
+    REFUSE_FIELD(head_activation, -1);
+    REFUSE_FIELD(head_last, 2);
+    REFUSE_FIELD(no_head_past, -1);
+    REFUSE_FIELD(no_head_trunk, INT32_MAX);
+}
+
+#define REFUSE_WITH_LAYERS(field, value)                                                                     \
+  do {                                                                                                       \
+    exphil_model_config config = model_case_config("mamba", EXPHIL_TYPE_F32);                                \
+    config.head_layers = 1;                                                                                  \
+    config.field = value;                                                                                    \
+    refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config." #field);                                \
+  } while (0)
+
+/* Each of these says something of layers; the last asks for an input that is not there. */
+static void heads_without_layers(void **state)
+{
+    REFUSE_FIELD(head_units, 8);
+    REFUSE_FIELD(head_activation, EXPHIL_ACTIVATION_RELU);
+    REFUSE_FIELD(head_last, 1);
+    REFUSE_FIELD(no_head_trunk, 1);
+    REFUSE_WITH_LAYERS(head_units, -1);
+    REFUSE_WITH_LAYERS(head_units, 8193);
+    REFUSE_WITH_LAYERS(head_units, INT64_MIN);
+    exphil_model_config config = model_case_config("mamba", EXPHIL_TYPE_F32);
+    config.head_layers = config.head_last = config.no_previous_action = 1;
+    config.delay_frames = 0;
+    refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config.head_last");
+    config.delay_frames = 1;
+    fixture *f = *state;
+    exphil_model *model = model_case_create(f->context, &config);
+    assert_int_equal(model->config.head_units, config.head_width);
+    assert_true(model->config.norm_epsilon == 1e-5);
+    exphil_model_destroy(model);
 }
 
 static void other_refusals(void **state)
@@ -269,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fields_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_without_layers, setup, teardown),
         cmocka_unit_test_setup_teardown(other_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults_are_those_of_the_header, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_tells_about_itself, setup, teardown),
