@@ -114,6 +114,7 @@ namespace Exphil
             public int head_last;
             public int no_head_past;
             public int no_head_trunk;
+            public long input_width;
         }
         internal struct exphil_model_info
         {
@@ -341,7 +342,7 @@ namespace Exphil
         public string Blocks;
         public ulong Seed;
         public long Hidden, HeadWidth, MambaStates, MambaExpand, MambaTaps, MambaRank, AttentionHeads, AttentionDim,
-            AttentionWindowFrames, FfnExpand, WindowFrames, HeadUnits;
+            AttentionWindowFrames, FfnExpand, WindowFrames, HeadUnits, InputWidth;
         public int DelayFrames, Value, HeadLayers, HeadActivation;
         public bool NoPreviousAction, Autoregressive, NeutralStart, NoFinalNorm, HeadLast, NoHeadPast, NoHeadTrunk;
         public Mode Mode;
@@ -379,6 +380,7 @@ namespace Exphil
             if (HeadLast) raw.head_last = 1;
             if (NoHeadPast) raw.no_head_past = 1;
             if (NoHeadTrunk) raw.no_head_trunk = 1;
+            if (InputWidth != 0) raw.input_width = InputWidth;
         }
     }
 

@@ -87,6 +87,7 @@ const struct field model_fields[] = {
     FIELD(exphil_model_config, F_FLAG, head_last),
     FIELD(exphil_model_config, F_FLAG, no_head_past),
     FIELD(exphil_model_config, F_FLAG, no_head_trunk),
+    FIELD(exphil_model_config, F_I64, input_width),
     FIELDS_END
 };
 

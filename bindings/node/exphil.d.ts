@@ -63,6 +63,7 @@ export interface ModelOptions {
   head_last?: number | boolean;
   no_head_past?: number | boolean;
   no_head_trunk?: number | boolean;
+  input_width?: number;
 }
 
 export interface SessionOptions {

@@ -556,11 +556,14 @@ typedef struct exphil_model_config {
     int32_t head_last;       /* 1: the first layer sees the head's own value in the newest past action, too */
     int32_t no_head_past;    /* 1: past actions are inputs of the network only, no term of the logits */
     int32_t no_head_trunk;   /* 1: the first layer sees what the last LayerNorm gives, hidden numbers */
+    /* Width of x before the first of lstm_only, gru_only and dense, which then reads it; 0 = hidden. Before it only norm and relu
+     * may stand. 1..8192 */
+    int64_t input_width;
 } exphil_model_config;
 /* clang-format off */
 #define EXPHIL_MODEL_CONFIG_INIT \
     { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */

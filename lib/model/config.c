@@ -108,6 +108,14 @@ static exphil_status fill_heads(exphil_model_config *config, exphil_error *error
                     CONFIG_NAME, (long long)config->head_units, UNITS_MOST);
 }
 
+static exphil_status fill_input(exphil_model_config *config, exphil_error *error)
+{
+    if (config->input_width == config->hidden) config->input_width = 0;
+    if (config->input_width >= 0 && config->input_width <= UNITS_MOST) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "%s.input_width is %lld, must be 1..%d, or 0 for hidden",
+                    CONFIG_NAME, (long long)config->input_width, UNITS_MOST);
+}
+
 exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_model_config *known,
                                        exphil_error *error)
 {
@@ -119,6 +127,7 @@ exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_
     XPH_TRY(check_choices(&config, error));
     XPH_TRY(fill_epsilon(&config, error));
     XPH_TRY(fill_heads(&config, error));
+    XPH_TRY(fill_input(&config, error));
     *known = config;
     return EXPHIL_OK;
 }

@@ -203,7 +203,7 @@ void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s)
     s->x = s->u = plan->x;
     if (gain < 0) return;
     s->stats = xph_plan_kept(plan, plan->rows, 2);
-    s->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    s->u = xph_plan_buffer(plan, plan->rows, s->x.ld);
     xph_emit_norm(plan, s->x, gain, XPH_ACT_NONE, s->stats, s->u);
 }
 
@@ -217,7 +217,7 @@ void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y)
     const xph_model_shape *shape = &plan->model->shape;
     int64_t count = plan->rows * shape->hidden;
     if (plan->ends) return;
-    plan->x = xph_plan_next(plan);
+    plan->x = xph_plan_next(plan, plan->model->shape.hidden);
     const xph_axpby_args args = {.type = plan->type, .count = count, .a = 1.0, .b = 1.0};
     xph_step *step = xph_plan_step(plan, XPH_OP_AXPBY, &args, sizeof args);
     if (!step) return;
@@ -230,7 +230,7 @@ void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y)
 void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t weight, int64_t bias)
 {
     if (plan->ends) return;
-    plan->x = xph_plan_next(plan);
+    plan->x = xph_plan_next(plan, plan->model->shape.hidden);
     xph_emit_linear(plan, y, weight, bias, s->x, plan->x);
 }
 
@@ -241,6 +241,6 @@ void xph_emit_out_alone(xph_plan *plan, xph_ref y)
         plan->x = y; /* stays for backward, and nobody writes into x */
         return;
     }
-    plan->x = xph_plan_next(plan);
+    plan->x = xph_plan_next(plan, y.ld);
     xph_emit_copy(plan, (size_t)(plan->rows * y.ld) * y.element, y, plan->x);
 }

@@ -64,6 +64,6 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
-const xph_layer xph_layer_mlp = {declare, forward, backward, 1u << INNER, 0};
-const xph_layer xph_layer_ffn = {declare, forward, backward, 1u << INNER, 0};
-const xph_layer xph_layer_ffn_gelu = {declare, forward, backward, 1u << INNER, 0};
+const xph_layer xph_layer_mlp = {declare, forward, backward, 1u << INNER, 0, false, false};
+const xph_layer xph_layer_ffn = {declare, forward, backward, 1u << INNER, 0, false, false};
+const xph_layer xph_layer_ffn_gelu = {declare, forward, backward, 1u << INNER, 0, false, false};

@@ -53,6 +53,8 @@ typedef struct xph_layer {
     /* Of xph_saved.more by bit: what is stored for backward where activations are bfloat16, as such or as it
      * is. The rest is made again from it, or not read by backward. */
     uint32_t bf16, exact;
+    bool any_width,
+        to_hidden; /* x may have another width than hidden; whatever it has, what is given has that */
 } xph_layer;
 #define XPH_BLOCK_LAYER(NAME, name) extern const xph_layer xph_layer_##name;
 XPH_BLOCKS(XPH_BLOCK_LAYER)

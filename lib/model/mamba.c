@@ -268,6 +268,7 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
 }
 
 /* Steps are made again from the bottleneck: as bfloat16 a preactivation near -5 would be off by a hundredth. */
-const xph_layer xph_layer_mamba = {declare, forward, backward, 1u << XZ | 1u << XC | 1u << PROJ | 1u << Y, 0};
-const xph_layer xph_layer_mamba_exphil = {declare, forward, backward,
-                                          1u << XZ | 1u << XC | 1u << PROJ | 1u << Y, 0};
+const xph_layer xph_layer_mamba = {declare, forward, backward, 1u << XZ | 1u << XC | 1u << PROJ | 1u << Y,
+                                   0,       false,   false};
+const xph_layer xph_layer_mamba_exphil = {
+    declare, forward, backward, 1u << XZ | 1u << XC | 1u << PROJ | 1u << Y, 0, false, false};

@@ -98,8 +98,9 @@ static void add_extras(xph_hasher *hasher, const exphil_model_config *c)
 {
     int64_t epsilon = 0;
     if (c->norm_epsilon != XPH_NORM_EPSILON) memcpy(&epsilon, &c->norm_epsilon, sizeof epsilon);
-    const int64_t extras[] = {epsilon,      c->no_final_norm,   c->head_layers,  c->head_units,
-                              c->head_last, c->head_activation, c->no_head_past, c->no_head_trunk};
+    const int64_t extras[] = {epsilon,         c->no_final_norm, c->head_layers,
+                              c->head_units,   c->head_last,     c->head_activation,
+                              c->no_head_past, c->no_head_trunk, c->input_width};
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
         if (!extras[i]) continue;
         add_number(hasher, -16 - (int64_t)i);

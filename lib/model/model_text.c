@@ -34,6 +34,7 @@ static const struct {
     {"head_last", offsetof(exphil_model_config, head_last), 1, false},
     {"no_head_past", offsetof(exphil_model_config, no_head_past), 1, false},
     {"no_head_trunk", offsetof(exphil_model_config, no_head_trunk), 1, false},
+    {"input_width", offsetof(exphil_model_config, input_width), INT32_MAX, true},
 };
 #define EXTRAS ((int32_t)(sizeof extras / sizeof extras[0]))
 #define COUNTS ((int32_t)(sizeof counts / sizeof counts[0]))

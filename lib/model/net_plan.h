@@ -141,8 +141,8 @@ typedef struct xph_plan {
     size_t top, peak;          /* of the arena: a stack */
     size_t stored;             /* bytes of the store */
     size_t region;             /* of the arena from here on every segment of blocks keeps its activations */
-    xph_ref x, dx;             /* residual stream [rows,H] and its gradient */
-    xph_ref out;               /* where the block being emitted gives its output; none: a new buffer */
+    xph_ref x, dx; /* residual stream [rows,H], of another width before some blocks; its gradient */
+    xph_ref out;   /* where the block being emitted gives its output; none: a new buffer */
     xph_ref row, stats, u, z, logits;                       /* input row; final norm, its output, trunk */
     xph_ref value_z, values;                                /* trunk of the value head, and what it says */
     xph_ref before[EXPHIL_HEADS_MAX][XPH_HEAD_LAYERS_MOST]; /* layers of the heads, before their activation */
@@ -157,7 +157,7 @@ xph_ref xph_columns(xph_ref matrix, int64_t first);
 /* Reals that only backward reads (args.saved of table A): none outside training. */
 xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
 /* Where a block gives its output: plan->out or a new buffer in training, the memory of x otherwise. */
-xph_ref xph_plan_next(xph_plan *plan);
+xph_ref xph_plan_next(xph_plan *plan, int64_t width);
 /* count elements of so many bytes in the store. */
 xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element);
 /* Appends a copy of args; NULL after a failure. */

@@ -46,7 +46,7 @@ static void declare(xph_declaring *to, xph_block *block)
     int64_t hidden = to->model->config.hidden, out = gates(block) * hidden;
     double scale = 1.0 / __builtin_sqrt((double)hidden);
     if (is_normed(block)) xph_declare_norm(to, "norm", hidden);
-    xph_declare(to, "weight_ih", out, hidden, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
+    xph_declare(to, "weight_ih", out, block->width, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
     xph_declare(to, "weight_hh", out, hidden, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM, scale);
     xph_declare_bias(to, 2, "bias_ih", out, XPH_INIT_UNIFORM, scale);
     xph_declare(to, "bias_hh", out, 0, 0, XPH_INIT_UNIFORM, scale);
@@ -112,6 +112,7 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     int64_t hidden = plan->model->shape.hidden;
     xph_ref dgx = xph_plan_buffer(plan, plan->rows, gates(block) * hidden), du = plan->dx;
     if (is_normed(block)) du = xph_plan_buffer(plan, plan->rows, hidden);
+    if (is_alone(block)) du.ld = block->width;
     xph_rnn_grad_args args = {.fwd = rnn_args(plan, block, s), .lddy = plan->dx.ld, .lddgx = dgx.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_RNN_GRAD, &args, sizeof args);
     if (!step) return;
@@ -125,11 +126,13 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     bool adds = !is_normed(block) && !is_alone(block);
     xph_emit_linear_grad(plan, s->u, tensor(block, WEIGHT_IH), tensor(block, BIAS_IH), dgx, du, adds);
     if (is_normed(block)) xph_emit_leave(plan, tensor(block, NORM), s, du);
+    plan->dx.ld = block->width;
 }
 
-#define LAYER                                                                                                \
+#define LAYER(alone)                                                                                         \
   {                                                                                                          \
-    declare, forward, backward, 1u << Y | 1u << GATES, 0                                                     \
+    declare, forward, backward, 1u << Y | 1u << GATES, 0, alone, alone                                       \
   }
-const xph_layer xph_layer_lstm = LAYER, xph_layer_gru = LAYER, xph_layer_lstm_bare = LAYER,
-                xph_layer_gru_bare = LAYER, xph_layer_lstm_only = LAYER, xph_layer_gru_only = LAYER;
+const xph_layer xph_layer_lstm = LAYER(false), xph_layer_gru = LAYER(false),
+                xph_layer_lstm_bare = LAYER(false), xph_layer_gru_bare = LAYER(false),
+                xph_layer_lstm_only = LAYER(true), xph_layer_gru_only = LAYER(true);

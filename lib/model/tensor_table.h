@@ -57,6 +57,7 @@ typedef int32_t xph_block_kind; /* XPH_BLOCK_... (layer.h) */
 typedef struct xph_block {
     xph_block_kind kind;
     int32_t first;           /* index of its first tensor; the others follow in the layer's order */
+    int64_t width;           /* of x in front of it */
     int64_t state_at, state; /* place and reals of its state in that of a stream */
 } xph_block;
 
@@ -75,8 +76,9 @@ struct exphil_model {
     xph_tensor *tensor; /* in the order input, ids, blocks, norm, heads, value */
     int64_t tensor_count, tensor_capacity;
     int32_t input_first, norm_first, heads_first, layers_first,
-        value_first; /* indices of tensors; layers: of the heads */
-    int64_t row;     /* width of an input row: floats + ids + conditions + past actions */
+        value_first;             /* indices of tensors; layers: of the heads */
+    int64_t first_width, widest; /* of x in front of the first block; the most that it has anywhere */
+    int64_t row;                 /* width of an input row: floats + ids + conditions + past actions */
     xph_head head[EXPHIL_HEADS_MAX], alone[EXPHIL_HEADS_MAX]; /* alone: with 0 as first logit */
     xph_model_shape shape;
     void *weights;      /* device */

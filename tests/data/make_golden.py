@@ -53,6 +53,8 @@ CASES = {
                             head_last=1, no_head_past=1, no_final_norm=1, norm_epsilon=1e-6),
     "heads_layers": dict(blocks="gru", heads=1, head_layers=4, head_activation=2, head_last=1, norm_epsilon=0.01),
     "heads_silu": dict(blocks="mlp", heads=1, head_layers=1, head_units=17, no_head_trunk=1),
+    "input_wider": dict(blocks="norm gru_only norm lstm_only norm", input_width=17, hidden=11, norm_epsilon=1e-6, no_final_norm=1),
+    "input_narrower": dict(blocks="relu dense relu mlp dense relu", input_width=7, heads=1),
 }
 BATCH, TIME = 2, 7
 RESETS = [(0, 3), (1, 0), (1, 5)]  # stream, frame
@@ -164,11 +166,11 @@ class MambaExphil(Mamba):
 class Recurrent:
     """torch's own cells, frame by frame."""
 
-    def __init__(self, m, name, kind):
+    def __init__(self, m, name, kind, width):
         hidden, gates = m.c["hidden"], 4 if kind == "lstm" else 3
         self.kind, self.hidden = kind, hidden
         self.state = hidden * (2 if kind == "lstm" else 1)
-        self.w = [m.tensor(name + "weight_ih", gates * hidden, hidden), m.tensor(name + "weight_hh", gates * hidden, hidden),
+        self.w = [m.tensor(name + "weight_ih", gates * hidden, width), m.tensor(name + "weight_hh", gates * hidden, hidden),
                   m.tensor(name + "bias_ih", gates * hidden, scale=0.3), m.tensor(name + "bias_hh", gates * hidden, scale=0.3)]
 
     def start(self, m):
@@ -250,23 +252,23 @@ class FeedForward(Stateless):
 
 
 class Dense(Stateless):
-    def __init__(self, m, name):
-        self.linear = m.tensor(name + "weight", m.c["hidden"], m.c["hidden"]), m.tensor(name + "bias", m.c["hidden"], scale=0.3)
+    def __init__(self, m, name, width):
+        self.linear = m.tensor(name + "weight", m.c["hidden"], width), m.tensor(name + "bias", m.c["hidden"], scale=0.3)
 
     def of(self, u):
         return F.linear(u, *self.linear)
 
 
 class Norm(Stateless):
-    def __init__(self, m, name):
-        self.norm = m.norm(name + "norm", m.c["hidden"])
+    def __init__(self, m, name, width):
+        self.norm = m.norm(name + "norm", width)
 
     def of(self, u):
         return normalize(u, self.norm)
 
 
 class Relu(Stateless):
-    def __init__(self, m, name):
+    def __init__(self, m, name, width):
         pass
 
     def of(self, u):
@@ -280,20 +282,26 @@ def gelu_tanh(x):
 SERIES = ("lstm_only", "gru_only", "dense", "norm", "relu")
 
 
+def width_before(c, index):
+    """Of x in front of a block."""
+    changed = any(kind in ("lstm_only", "gru_only", "dense") for kind in c["blocks"].split()[:index])
+    return c["hidden"] if changed else c.get("input_width", c["hidden"])
+
+
 def make_block(m, index, kind):
     """The LayerNorm in front of it or None, and the block."""
     name = "blocks.%d." % index
     if kind in ("dense", "norm", "relu"):
-        return None, {"dense": Dense, "norm": Norm, "relu": Relu}[kind](m, name)
+        return None, {"dense": Dense, "norm": Norm, "relu": Relu}[kind](m, name, width_before(m.c, index))
     if kind[:4] in ("lstm", "gru_") and "_" in kind:
-        return None, Recurrent(m, name, kind.split("_")[0])
+        return None, Recurrent(m, name, kind.split("_")[0], width_before(m.c, index))
     norm = m.norm(name + "norm", m.c["hidden"])
     if kind in ("mamba", "mamba_exphil"):
         return norm, (Mamba if kind == "mamba" else MambaExphil)(m, name)
     if kind == "attention":
         return norm, Attention(m, name)
     if kind in ("lstm", "gru"):
-        return norm, Recurrent(m, name, kind)
+        return norm, Recurrent(m, name, kind, m.c["hidden"])
     return norm, FeedForward(m, name, m.c["hidden"] * (1 if kind == "mlp" else m.c["ffn_expand"]), kind == "ffn_gelu")
 
 
@@ -371,7 +379,7 @@ def build(m):
     c = m.c
     slots = c["delay_frames"] + 1
     row = FLOATS + sum(width for _, _, width in IDS) + slots * LOGITS
-    model = {"input": m.linear("input", row, c["hidden"])}
+    model = {"input": m.linear("input", row, width_before(c, 0))}
     model["tables"] = [m.tensor("ids.%s.weight" % name, entries, width, scale=0.7) for name, entries, width in IDS]
     model["kinds"] = c["blocks"].split()
     model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(model["kinds"])]

@@ -87,6 +87,7 @@ static void end(exphil_model_config *config, int32_t heads)
     config->no_head_trunk = heads == EXPHIL;
     config->no_final_norm = heads != DEEP;
     config->norm_epsilon = heads == DEEP ? 0.0 : 1e-6;
+    if (heads == EXPHIL && strncmp(config->blocks, "norm gru_only", 13) == 0) config->input_width = 23;
 }
 
 #define ALL    "(mamba attention)*2 gru ffn lstm mlp"

@@ -68,10 +68,14 @@ class Config:
         self.conditions = getattr(self, "conditions", [])
         self.delays = getattr(self, "delays", [])
         self.norm_epsilon = getattr(self, "norm_epsilon", 1e-5)
-        for name in ("no_final_norm", "head_layers", "head_units", "head_last", "no_head_past", "no_head_trunk"):
+        for name in ("no_final_norm", "head_layers", "head_units", "head_last", "no_head_past", "no_head_trunk", "input_width"):
             setattr(self, name, getattr(self, name, 0))
         self.activation = {"relu": F.relu, "gelu_tanh": gelu}.get(getattr(self, "head_activation", None), F.silu)
         self.delay, self.seen = self.delay_frames, self.S
+
+    def width_before(self, block):
+        changed = any(kind in ("lstm_only", "gru_only", "dense") for kind in self.kinds[:block])
+        return self.hidden if changed else self.input_width or self.hidden
 
     @staticmethod
     def pattern(text):
@@ -177,10 +181,10 @@ class MambaExphil(Mamba):
 
 
 class Recurrent(nn.Module):
-    def __init__(self, c, gates):
+    def __init__(self, c, gates, width):
         super().__init__()
         self.rounded, self.hidden, self.gates = c.weights, c.hidden, gates
-        self.weight_ih = nn.Parameter(torch.empty(gates * c.hidden, c.hidden))
+        self.weight_ih = nn.Parameter(torch.empty(gates * c.hidden, width))
         self.weight_hh = nn.Parameter(torch.empty(gates * c.hidden, c.hidden))
         self.bias_ih = nn.Parameter(torch.empty(gates * c.hidden))
         self.bias_hh = nn.Parameter(torch.empty(gates * c.hidden))
@@ -195,8 +199,8 @@ class Recurrent(nn.Module):
 
 
 class Lstm(Recurrent):
-    def __init__(self, c):
-        super().__init__(c, 4)
+    def __init__(self, c, width):
+        super().__init__(c, 4, width)
 
     @staticmethod
     def cell(p, q, h, c):
@@ -206,8 +210,8 @@ class Lstm(Recurrent):
 
 
 class Gru(Recurrent):
-    def __init__(self, c):
-        super().__init__(c, 3)
+    def __init__(self, c, width):
+        super().__init__(c, 3, width)
 
     @staticmethod
     def cell(p, q, h):
@@ -256,9 +260,9 @@ class FeedForwardGelu(nn.Module):
 
 
 class Norm(nn.Module):
-    def __init__(self, c):
+    def __init__(self, c, width):
         super().__init__()
-        self.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
+        self.norm = nn.LayerNorm(width, eps=c.norm_epsilon)
 
     def forward(self, x):
         return self.norm(x)
@@ -267,16 +271,16 @@ class Norm(nn.Module):
 class Block(nn.Module):
     """f, and what is done with it; its tensors have the names of f's."""
 
-    KINDS = {"mamba": Mamba, "mamba_exphil": MambaExphil, "lstm": Lstm, "gru": Gru, "attention": Attention,
-             "ffn": lambda c: FeedForward(c, c.ffn_expand * c.hidden), "mlp": lambda c: FeedForward(c, c.hidden),
-             "ffn_gelu": FeedForwardGelu, "norm": Norm, "relu": lambda c: nn.ReLU(),
-             "dense": lambda c: Linear(c.hidden, c.hidden, c.weights)}
+    KINDS = {"mamba": lambda c, x: Mamba(c), "mamba_exphil": lambda c, x: MambaExphil(c), "lstm": Lstm, "gru": Gru,
+             "attention": lambda c, x: Attention(c), "ffn": lambda c, x: FeedForward(c, c.ffn_expand * c.hidden),
+             "mlp": lambda c, x: FeedForward(c, c.hidden), "ffn_gelu": lambda c, x: FeedForwardGelu(c), "norm": Norm,
+             "relu": lambda c, x: nn.ReLU(), "dense": lambda c, x: Linear(x, c.hidden, c.weights)}
 
-    def __init__(self, kind, c):
+    def __init__(self, kind, c, width):
         super().__init__()
         self.alone = kind.endswith("_only") or kind in ("dense", "norm", "relu")
         self.bare = self.alone or kind.endswith("_bare")
-        self.f = self.KINDS[kind.replace("_bare", "").replace("_only", "")](c)
+        self.f = self.KINDS[kind.replace("_bare", "").replace("_only", "")](c, width)
         if not self.bare:
             self.f.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
 
@@ -296,8 +300,8 @@ class Head(nn.Module):
         z = c.hidden if c.no_head_trunk else c.head_width
         for k in range(c.head_layers + 1):
             last = k == c.head_layers
-            layer = Linear(c.head_units if k else z, c.counts[h] if last else c.head_units, "BF16" if c.weights and not last else None)
-            self.add_module(str(k), layer)
+            rounded = "BF16" if c.weights and not last else None
+            self.add_module(str(k), Linear(c.head_units if k else z, c.counts[h] if last else c.head_units, rounded))
         if c.head_order == "autoregressive" and h:
             self.before = nn.Parameter(torch.empty(c.first[h], c.head_units))
         if c.head_last:
@@ -327,8 +331,8 @@ class Policy(nn.Module):
         self.c = c = Config(metadata)
         half = "BF16" if c.weights else None
         width = c.float_count + sum(one["width"] for one in c.ids + c.conditions) + 8 * bool(c.delays) + c.S * c.L
-        self.input = Linear(width, c.hidden, half)
-        self.blocks = nn.ModuleList(Block(kind, c) for kind in c.kinds)
+        self.input = Linear(width, c.width_before(0), half)
+        self.blocks = nn.ModuleList(Block(kind, c, c.width_before(i)) for i, kind in enumerate(c.kinds))
         if not c.no_final_norm:
             self.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
         self.heads = nn.Module()

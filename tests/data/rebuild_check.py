@@ -172,7 +172,7 @@ class Page:
             block, one = match.groupdict().get("i"), match.groupdict().get("id")
             kind = config.kinds[int(block)] if block else None
             if kinds is None or kind in kinds:
-                names = self.values(config, kind)
+                names = self.values(config, kind, int(block or 0))
                 told = match.groupdict().get("condition")
                 names["condition"] = next(
                     (types.SimpleNamespace(**i) for i in config.conditions if i["name"] == told), None)
@@ -184,12 +184,12 @@ class Page:
         check(len(found) == 1, name, "stands in", len(found), "rows of the page")
         return found[0] if found else (None, None)
 
-    def values(self, config, kind):
+    def values(self, config, kind, block):
         def bernoulli(logit):
             return config.heads[max(h for h, first in enumerate(config.first) if first <= logit)]["kind"] == "bernoulli"
 
         names = dict(vars(config), sum=sum, sqrt=math.sqrt, log=math.log, kind=kind, bernoulli=bernoulli)
-        names.update(count=lambda _: len(config.kinds), len=len)
+        names.update(count=lambda _: len(config.kinds), len=len, block=block, width_before=config.width_before)
         for several in ("heads", "ids", "conditions"):
             keys = ("count", "width")
             names[several] = types.SimpleNamespace(**{k: [one.get(k, 0) for one in getattr(config, several)] for k in keys})

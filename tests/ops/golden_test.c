@@ -93,6 +93,7 @@ static void take_later(const golden *g, exphil_model_config *config)
     config->head_activation = (int32_t)setting_or(g, "head_activation", 0);
     config->head_last = (int32_t)setting_or(g, "head_last", 0);
     config->no_head_past = (int32_t)setting_or(g, "no_head_past", 0);
+    config->input_width = (int64_t)setting_or(g, "input_width", 0);
     config->no_head_trunk = (int32_t)setting_or(g, "no_head_trunk", 0);
 }
 

@@ -177,10 +177,12 @@ static void shared_values(void **unused)
 static void other_ends(void **unused)
 {
     for (int i = 0; i < 4 * MODEL_CASE_ENDS; i++) {
-        exphil_model_config config = model_case_config(i & 1 ? "gru" : "norm mlp dense", EXPHIL_TYPE_F64);
+        exphil_model_config config =
+            model_case_config(i & 1 ? "gru" : "norm relu dense mlp", EXPHIL_TYPE_F64);
         config.heads = i / 2 & 1;
         config.value = i & 1 ? EXPHIL_VALUE_SHARED : EXPHIL_VALUE_NONE;
         config.hidden = 9;
+        if (!(i & 1)) config.input_width = i & 2 ? 14 : 5;
         model_case_end(&config, i / 4);
         check_model(&config, 3, 6, 4, true);
     }

@@ -61,6 +61,8 @@ static void each_case(int32_t type, int32_t threads, check_fn check)
         config.heads = i % 2 ? EXPHIL_HEADS_AUTOREGRESSIVE : EXPHIL_HEADS_INDEPENDENT;
         config.no_previous_action = i % 3 == 2;
         if (i % 5 < MODEL_CASE_ENDS) model_case_end(&config, (int)(i % 5));
+        bool free_width = strstr(patterns[i], "_only*5") || strstr(patterns[i], "dense*5");
+        if (free_width) config.input_width = i % 2 ? 31 : 13;
         exphil_model *model = model_case_create(context, &config);
         model_case *c = model_case_make(model, 3, 11, i % 2 ? 5 : 0, 0.1, (uint64_t)i + 1);
         check(c, patterns[i]);

@@ -122,6 +122,7 @@ static void other_heads_have_the_bits_of_the_net(void **state)
         config.delay_frames = i / 8 & 1 ? 3 : 0;
         config.no_previous_action = i % 5 == 1;
         model_case_end(&config, i / 16);
+        if (!(i & 1)) config.input_width = i & 2 ? 31 : 13;
         compare_with_net(context, config, 1 + i % 4, 17, 0.0);
     }
     exphil_context_destroy(context);

@@ -92,6 +92,33 @@ static void fields_are_named(void **state)
     refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config." #field);                                \
   } while (0)
 
+/* Width of x in front of the blocks: whoever adds to x needs hidden, and somebody must get there. */
+static void input_widths(void **state)
+{
+    static const char *const wrong[] = {"mamba", "norm mlp",    "relu*2 attention dense",
+                                        "norm",  "norm relu*3", "lstm_bare"};
+    static const char *const right[] = {"dense", "norm gru_only mlp", "relu dense relu",
+                                        "(norm relu)*2 lstm_only mamba"};
+    fixture *f = *state;
+    REFUSE_FIELD(input_width, -1);
+    REFUSE_FIELD(input_width, 8193);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        exphil_model_config config = model_case_config(wrong[i], EXPHIL_TYPE_F32);
+        config.input_width = 25;
+        refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config.input_width is 25 and hidden 24: ");
+        config.input_width = config.hidden; /* says nothing */
+        exphil_model_destroy(model_case_create(f->context, &config));
+    }
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        exphil_model_config config = model_case_config(right[i], EXPHIL_TYPE_F32);
+        config.input_width = 7;
+        exphil_model *model = model_case_create(f->context, &config);
+        assert_int_equal(model->block[0].width, 7);
+        assert_int_equal(model->tensor[0].param.dim[0], 7);
+        exphil_model_destroy(model);
+    }
+}
+
 /* Each of these says something of layers; the last asks for an input that is not there. */
 static void heads_without_layers(void **state)
 {
@@ -315,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fields_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(heads_without_layers, setup, teardown),
+        cmocka_unit_test_setup_teardown(input_widths, setup, teardown),
         cmocka_unit_test_setup_teardown(other_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults_are_those_of_the_header, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_tells_about_itself, setup, teardown),

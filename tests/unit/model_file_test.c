@@ -73,8 +73,9 @@ static void every_kind_comes_back(void **state)
 static void other_ends_come_back(void **state)
 {
     for (int i = 0; i < 2 * MODEL_CASE_ENDS; i++) {
-        exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
+        exphil_model_config config = model_case_config("norm gru_only", EXPHIL_TYPE_F32);
         config.heads = i & 1;
+        config.input_width = i < 2 ? 0 : 11 * i;
         model_case_end(&config, i / 2);
         there_and_back(&config);
     }
@@ -237,6 +238,7 @@ static void wrong_ends(void **state)
         {"\"head_activation\":\"silu\",", "head_activation is an unknown word"},
         {"\"head_activation\":\"relu\",",
          "exphil_model_config.head_activation is given, which needs head_layers"},
+        {"\"input_width\":0,", "input_width is 0, not in 1..2147483647"},
         {"\"norm_epsilon\":0,", "norm_epsilon is 0"},
         {"\"norm_epsilon\":5,", "exphil_model_config.norm_epsilon is 5, must be 1e-12..0.1, or 0 for 1e-05"},
     };

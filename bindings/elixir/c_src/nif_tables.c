@@ -90,6 +90,7 @@ static const field model_config_fields[] = {
     FIELD(exphil_model_config, head_last, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_model_config, no_head_past, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_model_config, no_head_trunk, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_config, input_width, T_I64, 1, NULL, NULL),
 };
 RECORD(model_config, "model", exphil_model_config, NULL);
 

@@ -77,7 +77,8 @@ static void other_ends_train_alike(void **state)
 {
     late();
     for (int end = 0; end < MODEL_CASE_ENDS; end++) {
-        train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
+        train_plan plan = train_plan_of(end ? "mlp" : "relu dense", EXPHIL_MODE_CARRY);
+        plan.model.input_width = end ? 0 : 37;
         plan.model.heads = end > 0;
         model_case_end(&plan.model, end);
         compare(plan, 1e-4);

@@ -105,6 +105,7 @@ class Model(Handle):
         head_last: bool = False,
         no_head_past: bool = False,
         no_head_trunk: bool = False,
+        input_width: int = 0,
     ) -> None:
         config = Config("exphil_model_config").set(
             blocks=blocks,
@@ -135,6 +136,7 @@ class Model(Handle):
             head_last=head_last,
             no_head_past=no_head_past,
             no_head_trunk=no_head_trunk,
+            input_width=input_width,
         )
         told(config, conditions, delays).set(spec=spec_pointer(config, spec))
         self._make(context, lib.exphil_model_create, config)

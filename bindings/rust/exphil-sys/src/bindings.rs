@@ -676,6 +676,7 @@ pub struct exphil_model_config {
     pub head_last: i32,
     pub no_head_past: i32,
     pub no_head_trunk: i32,
+    pub input_width: i64,
 }
 impl Default for exphil_model_config {
     fn default() -> Self {

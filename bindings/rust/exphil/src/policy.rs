@@ -127,6 +127,8 @@ pub struct ModelConfig {
     pub no_head_past: bool,
     /// The first layer sees what the last LayerNorm gives.
     pub no_head_trunk: bool,
+    /// Width of x before the first of lstm_only, gru_only and dense; 0 is `hidden`.
+    pub input_width: usize,
 }
 
 impl ModelConfig {
@@ -160,6 +162,7 @@ impl ModelConfig {
         raw.head_last = i32::from(self.head_last);
         raw.no_head_past = i32::from(self.no_head_past);
         raw.no_head_trunk = i32::from(self.no_head_trunk);
+        raw.input_width = count(self.input_width);
     }
 }
 
