@@ -119,6 +119,43 @@ static void input_widths(void **state)
     }
 }
 
+static uint64_t hash_of(fixture *f, exphil_model_config config)
+{
+    exphil_model *model = model_case_create(f->context, &config);
+    uint64_t hash = xph_model_config_hash(model);
+    exphil_model_destroy(model);
+    return hash;
+}
+
+/* Each field makes another model, and what says the usual says nothing. */
+static void each_field_is_in_the_hash(void **state)
+{
+    fixture *f = *state;
+    enum { CHANGES = 10 };
+    uint64_t hash[CHANGES];
+    for (int i = 0; i < CHANGES; i++) {
+        exphil_model_config config = model_case_config("norm dense", EXPHIL_TYPE_F32);
+        config.head_layers = i > 3;
+        if (i == 1) config.norm_epsilon = 1e-6;
+        if (i == 2) config.no_final_norm = 1;
+        if (i == 3) config.input_width = 25;
+        if (i == 5) config.head_units = 19;
+        if (i == 6) config.head_activation = EXPHIL_ACTIVATION_RELU;
+        if (i == 7) config.head_last = 1;
+        if (i == 8) config.no_head_past = 1;
+        if (i == 9) config.no_head_trunk = 1;
+        hash[i] = hash_of(f, config);
+        for (int k = 0; k < i; k++) assert_true(hash[k] != hash[i]);
+    }
+    exphil_model_config usual = model_case_config("norm dense", EXPHIL_TYPE_F32);
+    usual.norm_epsilon = 1e-5;
+    usual.input_width = usual.hidden;
+    assert_true(hash_of(f, usual) == hash[0]);
+    usual.head_layers = 1;
+    usual.head_units = usual.head_width;
+    assert_true(hash_of(f, usual) == hash[4]);
+}
+
 /* Each of these says something of layers; the last asks for an input that is not there. */
 static void heads_without_layers(void **state)
 {
@@ -343,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fields_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(heads_without_layers, setup, teardown),
         cmocka_unit_test_setup_teardown(input_widths, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_field_is_in_the_hash, setup, teardown),
         cmocka_unit_test_setup_teardown(other_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults_are_those_of_the_header, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_tells_about_itself, setup, teardown),
