@@ -55,6 +55,15 @@ export interface ModelOptions {
   type?: number | 'f32' | 'f64';
   neutral_start?: number | boolean;
   value?: number | 'none' | 'detached' | 'shared';
+  norm_epsilon?: number;
+  head_units?: number;
+  no_final_norm?: number | boolean;
+  head_layers?: number;
+  head_activation?: number | 'silu' | 'relu' | 'gelu_tanh';
+  head_last?: number | boolean;
+  no_head_past?: number | boolean;
+  no_head_trunk?: number | boolean;
+  input_width?: number;
 }
 
 export interface SessionOptions {
