@@ -15,10 +15,9 @@ import pytest
 import exphil
 from exphil.convert import Damaged, Refused, convert, safetensors
 from exphil.convert.__main__ import main
-from exphil.convert.policy import Policy, known
+from exphil.convert.policy import Policy
 
 FRAMES, RESETS = 600, (0, 97, 300)
-loads = pytest.mark.skipif(not known("head_layers"), reason="this libexphil has no heads of several layers")
 EXPHIL = [
     ("mlp", {"sizes": (48, 40, 40)}),
     ("mlp", {"sizes": (32, 32, 32), "normed": True}),
@@ -44,12 +43,6 @@ def exphil_file(tmp_path, backbone, weights=None, **settings):
     return written(tmp_path, files.exphil_manifest(flat, files.exphil_config(backbone, **settings))), flat
 
 
-def needs_input_width(backbone, weights):
-    """A state that is not as wide as the row has a LayerNorm of another width in front of it."""
-    if backbone in ("lstm", "gru") and weights.get("hidden") != 288 and not known("input_width"):
-        pytest.skip("this libexphil has no input_width")
-
-
 def rows_288(draw):
     """Rows as exphil288 has them: its last column is zero, two are ids."""
     rows = draw.standard_normal((FRAMES, 288)).astype(np.float32)
@@ -70,11 +63,9 @@ def played(path, rows, resets=RESETS, **settings):
     return np.array(made)
 
 
-@loads
 @pytest.mark.parametrize("backbone,weights", EXPHIL, ids=[f"{name}-{i}" for i, (name, _) in enumerate(EXPHIL)])
 def test_exphil_plays_alike(backbone, weights, tmp_path):
     """The state carried on: a session against the formulas, every frame."""
-    needs_input_width(backbone, weights)
     path, flat = exphil_file(tmp_path, backbone, weights)
     told = convert(path, tmp_path / "out.safetensors", mode="" if backbone == "mlp" else "carry")
     assert (told["source"], told["layout"], told["codec"]) == ("exphil", "exphil288", "exphil81-floor")
@@ -88,11 +79,9 @@ def test_exphil_plays_alike(backbone, weights, tmp_path):
     assert np.abs(found - wanted).max() <= 1e-5 * max(1, np.abs(wanted).max())
 
 
-@loads
 @pytest.mark.parametrize("backbone,hidden", [("lstm", 288), ("gru", 288), ("gru", 16), ("mamba", 16)])
 def test_exphil_plays_windows(backbone, hidden, tmp_path):
     """As it was trained, which is the default: each frame from the last 16 rows alone."""
-    needs_input_width(backbone, {"hidden": hidden})
     path, flat = exphil_file(tmp_path, backbone, {"hidden": hidden, "layers": 1}, window_size=16)
     convert(path, tmp_path / "out.safetensors")
     model = exphil.Model.load(tmp_path / "out.safetensors")
@@ -106,7 +95,6 @@ def test_exphil_plays_windows(backbone, hidden, tmp_path):
         assert np.abs(found[t] - logits).max() <= 1e-5 * max(1, np.abs(logits).max())
 
 
-@loads
 def test_all_forms_give_one_file(tmp_path):
     """A term, with and without compression and Axon's struct, the manifest, big-endian and compressed, NumPy's archives,
     safetensors and the exporter's folder hold the same policy."""
@@ -168,7 +156,6 @@ def codes_of(heads, action):
     return [np.array([float(value)]) if head.count == 1 else np.eye(head.count)[value] for head, value in zip(heads, action)]
 
 
-@loads
 @pytest.mark.parametrize("settings", SLIPPI, ids=[str(i) for i in range(len(SLIPPI))])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_slippi_plays_alike(settings, fixed, tmp_path):
@@ -198,7 +185,6 @@ def test_slippi_plays_alike(settings, fixed, tmp_path):
     assert worst <= 1e-5 * max(1, most)
 
 
-@loads
 def test_slippi_is_told_a_player(tmp_path):
     """Every number of a player is a row of its table; 0, not known, is the name that slippi-ai does not know either."""
     config, flat, columns, width = slippi_case({"delay": 0, "names": 3})
@@ -318,7 +304,6 @@ def test_slippi_refusals(path, value, names, tmp_path):
     assert all(name in text for name in names), text
 
 
-@loads
 def test_slippi_weights_are_all_used(tmp_path):
     config = files.slippi_config(hidden=4, layers=1)
     flat = files.slippi_weights(config)
@@ -352,7 +337,6 @@ def test_files_of_others(tmp_path):
         assert text in refusal(tmp_path, archive(members))
 
 
-@loads
 def test_asked_for(tmp_path):
     """What the caller says must be what the file is; a file without settings is refused without them."""
     flat, config = files.exphil_weights("mamba"), files.exphil_config("mamba")
@@ -375,7 +359,6 @@ def run(*arguments):
     return status, out.getvalue(), err.getvalue()
 
 
-@loads
 def test_command(tmp_path):
     """Exit statuses, one JSON object, and a file that is kept when anything fails."""
     path, _ = exphil_file(tmp_path, "mamba")
@@ -402,7 +385,6 @@ def test_command(tmp_path):
     assert done.returncode == 0 and json.loads(done.stdout) == told
 
 
-@loads
 def test_nobody_is_named(tmp_path):
     """The new file has no player's name and no file's."""
     config = files.slippi_config(hidden=4, layers=1)
@@ -412,7 +394,6 @@ def test_nobody_is_named(tmp_path):
     assert not any(word in data for word in (b"Another", b"Somebody", b"secret-name", os.fsencode(str(tmp_path))))
 
 
-@loads
 def test_what_the_library_does_not_take(tmp_path, monkeypatch):
     """The new file is tried before it takes its name; then nothing of it is left, and the old one stays."""
     path, _ = exphil_file(tmp_path, "mamba")

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from .arrays import Floats
-from .policy import Policy, known
+from .policy import Policy
 from .refusal import Refused
 from .weights import Settings, Weights, padded
 
@@ -109,9 +109,6 @@ def _recurrent(policy: Policy, weights: Weights, cell: str) -> int:
     recurrent = f"{cell}_1_fused_scan.{cell}_1_recurrent_kernel"
     hidden = weights.sides(recurrent, 2)[0]
     if hidden != _FLOATS:
-        if not known("input_width"):
-            raise Refused(f"{weights.what}: LayerNorm of a row of {_FLOATS} in front of a state of {hidden}: needs input_width, which"
-                          " this library has not")  # fmt: skip
         policy.config["input_width"] = _FLOATS
     _identity(policy)
     _norm(policy, weights, "blocks.0.norm", "input_ln", _FLOATS)

@@ -7,16 +7,10 @@ from typing import Any, Dict, Tuple
 import numpy as np
 
 from .. import melee
-from .._native import ffi
 from ..spec import Spec
 from .arrays import Floats
 
 _KINDS = ("bernoulli", "categorical")
-
-
-def known(member: str) -> bool:
-    """Has the library that this package was built for such a field of a model's configuration?"""
-    return member in dict(ffi.typeof("exphil_model_config").fields)
 
 
 class Policy:
