@@ -170,7 +170,8 @@ exphil_status xph_melee_pad_encode(const xph_melee_codec *codec, const exphil_pa
 /* All codecs decode alike: a class is the value it is a multiple of. */
 static float decode_axis(int32_t value, int32_t count)
 {
-    return (float)(value - count / 2) / (float)(count / 2);
+    int32_t centre = count / 2;
+    return (float)(value - centre) / (float)centre;
 }
 
 /* NULL, or which head's value is out of range. */
