@@ -172,6 +172,11 @@ WORK_OF(norm2, 4.0 * (double)a->count, 2 * (double)a->count, "gradient norm")
 WORK_OF(axpby, 3 * size_of(a->type) * (double)a->count, 2 * (double)a->count, "axpby")
 WORK_OF(round, 8 * cells(a->in, a->out), 0, "round")
 WORK_OF(cast, 6.0 * (double)a->count, 0, "cast")
+WORK_OF(activate, 2 * size_of(a->type) * (double)a->count, 10 * (double)a->count, "activate")
+WORK_OF(activate_grad, 3 * size_of(a->fwd.type) * (double)a->fwd.count, 20 * (double)a->fwd.count,
+        "activate backward")
+WORK_OF(codes, 3 * size_of(a->type) * cells(a->rows, a->width), 0, "codes")
+WORK_OF(codes_grad, 3 * size_of(a->fwd.type) * cells(a->fwd.rows, a->fwd.width), 0, "codes backward")
 WORK_OF(clear, 8, 0, "clear") /* an update that is made clears nothing */
 
 op_work op_work_of(xph_op op, const void *args)

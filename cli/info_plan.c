@@ -73,6 +73,13 @@ static plan_shape shape_of(enum xph_op_number op, const void *args)
                      {"heads", ARGS(heads)->heads}, {"logits", ARGS(heads)->logits});
     case XPH_OP_AXPBY:
         return SHAPE({"count", ARGS(axpby)->count});
+    case XPH_OP_CODES:
+    case XPH_OP_CODES_GRAD:
+        return SHAPE({"rows", ARGS(codes)->rows}, {"width", ARGS(codes)->width},
+                     {"heads", ARGS(codes)->heads});
+    case XPH_OP_ACTIVATE:
+    case XPH_OP_ACTIVATE_GRAD:
+        return SHAPE({"count", ARGS(activate)->count});
     case XPH_OP_CAST:
         return SHAPE({"count", ARGS(cast)->count});
     case XPH_OP_LINEAR_PACK:

@@ -245,8 +245,9 @@ static train_options asked = {.out = "policy.safetensors",
 
 static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, "data"},
-    {"layout", OPTION_TEXT, &asked.data.layout, "NAME", "melee2 (default) or exphil288"},
-    {"codec", OPTION_TEXT, &asked.data.codec, "NAME", "exphil81 (default) or exphil81-floor"},
+    {"layout", OPTION_TEXT, &asked.data.layout, "NAME", "melee2 (default), exphil288, slippi or slippi-nana"},
+    {"codec", OPTION_TEXT, &asked.data.codec, "NAME",
+     "exphil81 (default), exphil81-floor, slippi or slippi-fine"},
     FILE_OPTIONS(asked.data.files),
     {"held-out", OPTION_NUMBER, &asked.held_out, "SHARE",
      "share of the data that is only scored, not learnt from, as 0.1 (default 0: none)"},

@@ -4,6 +4,7 @@
  * over the threads of a block, over blocks, each in an order that depends on the count alone.
  */
 #define XPH_ON_DEVICE __host__ __device__
+#include "flat.cuh"
 #include "fold.cuh"
 #include "kernels.h"
 
@@ -12,22 +13,7 @@
 namespace
 {
 
-constexpr int THREADS = 256, EACH = 4; /* elements of a thread, a block apart */
-constexpr int64_t ITEM = THREADS * EACH;
-
-/* f(i) for the elements of the thread. */
-template <class Each> __device__ inline void each_element(int64_t count, Each f)
-{
-    const int64_t first = blockIdx.x * ITEM + threadIdx.x;
-    XPH_UNROLL
-    for (int k = 0; k < EACH; k++)
-        if (first + k * THREADS < count) f(first + k * THREADS);
-}
-
-dim3 blocks_over(int64_t count)
-{
-    return dim3(as_grid(blocks_of(count, ITEM)));
-}
+using namespace flat;
 
 /* ---- adam: v and m in place, then p, then its average ---- */
 

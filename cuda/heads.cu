@@ -227,7 +227,7 @@ kept kept_of(const xph_heads_grad_args *g)
 size_t grad_scratch(const void *args)
 {
     const xph_heads_args *a = &static_cast<const xph_heads_grad_args *>(args)->fwd;
-    return static_cast<size_t>(2 * (a->e ? a->heads : 1) * a->rows * a->width) * sizeof(float);
+    return static_cast<size_t>(2 * (a->e || a->chained ? a->heads : 1) * a->rows * a->width) * sizeof(float);
 }
 
 template <class Stored, int HELD> void back(const xph_heads_grad_args *g, cudaStream_t stream)

@@ -32,6 +32,7 @@ __device__ inline float scan_rate_of(float a_log)
 __device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n)
 {
     if (n >= a.states) return 0.0f;
+    if (a.fixed) return -static_cast<float>(n + 1) * LOG2_E;
     const int64_t at = channel * a.states + n;
     if (a.decay) return load(static_cast<const float *>(a.decay) + at);
     return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));

@@ -386,7 +386,8 @@ template <class Stored, int PADDED> struct gradient {
             XPH_LAUNCH((scan_join<Stored>), dim3(as_grid(blocks_of(sums, 256))), dim3(256), 0, stream, *g,
                        at);
         const float *scratch = static_cast<const float *>(g->scratch);
-        fold(scratch + at.da, static_cast<float *>(g->da_log), a->batch, a->width * a->states, stream);
+        if (!a->fixed)
+            fold(scratch + at.da, static_cast<float *>(g->da_log), a->batch, a->width * a->states, stream);
         if (a->skip) fold(scratch + at.dskip, static_cast<float *>(g->dskip), a->batch, a->width, stream);
         if (g->ddelta_bias)
             fold(scratch + at.dbias, static_cast<float *>(g->ddelta_bias), a->batch, a->width, stream);

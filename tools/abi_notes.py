@@ -15,7 +15,8 @@ FIELDS = {
     "exphil_melee_field": {"is_id": FLAG},
     "exphil_model_config": {
         "no_previous_action": FLAG, "neutral_start": FLAG, "mode": "Mode", "heads": "Heads", "type": "DataType",
-        "value": "Value"},
+        "value": "Value", "no_final_norm": FLAG, "head_activation": "Activation", "head_last": FLAG, "no_head_past": FLAG,
+        "no_head_trunk": FLAG},
     "exphil_model_info": {
         "spec_hash": HASH, "weights_hash": HASH, "mode": "Mode", "heads": "Heads", "type": "DataType",
         "weights": "DataType", "calibrated": FLAG, "neutral_start": FLAG, "value": "Value"},
@@ -79,6 +80,8 @@ ENUMS = {
               "doc": "Whether a head sees the values of the heads before it."},
     "Value": {"first": "EXPHIL_VALUE_NONE", "prefix": "EXPHIL_VALUE_",
               "doc": "Whether a model estimates the return that is still to come, and whether its blocks learn from that."},
+    "Activation": {"first": "EXPHIL_ACTIVATION_SILU", "prefix": "EXPHIL_ACTIVATION_",
+                   "doc": "What follows a hidden layer of a head."},
     "DataType": {"first": "EXPHIL_TYPE_F32", "prefix": "EXPHIL_TYPE_", "doc": "Types of numbers."},
     "Split": {"first": "EXPHIL_SPLIT_GAME", "prefix": "EXPHIL_SPLIT_",
               "doc": "GAME: whole games are held out, drawn at random. TIME: the last part of every episode is. STABLE: whole "

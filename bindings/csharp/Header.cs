@@ -106,6 +106,15 @@ namespace Exphil
             public long delay_count;
             public int value;
             public int reserved_3;
+            public double norm_epsilon;
+            public long head_units;
+            public int no_final_norm;
+            public int head_layers;
+            public int head_activation;
+            public int head_last;
+            public int no_head_past;
+            public int no_head_trunk;
+            public long input_width;
         }
         internal struct exphil_model_info
         {
@@ -333,11 +342,12 @@ namespace Exphil
         public string Blocks;
         public ulong Seed;
         public long Hidden, HeadWidth, MambaStates, MambaExpand, MambaTaps, MambaRank, AttentionHeads, AttentionDim,
-            AttentionWindowFrames, FfnExpand, WindowFrames;
-        public int DelayFrames, Value;
-        public bool NoPreviousAction, Autoregressive, NeutralStart;
+            AttentionWindowFrames, FfnExpand, WindowFrames, HeadUnits, InputWidth;
+        public int DelayFrames, Value, HeadLayers, HeadActivation;
+        public bool NoPreviousAction, Autoregressive, NeutralStart, NoFinalNorm, HeadLast, NoHeadPast, NoHeadTrunk;
         public Mode Mode;
         public NumberType Type;
+        public double NormEpsilon;
 
         internal void Give(ref exphil_model_config raw, Pins pins)
         {
@@ -362,6 +372,15 @@ namespace Exphil
             if (Type != 0) raw.type = (int)Type;
             if (NeutralStart) raw.neutral_start = 1;
             if (Value != 0) raw.value = Value;
+            if (NormEpsilon != 0) raw.norm_epsilon = NormEpsilon;
+            if (HeadUnits != 0) raw.head_units = HeadUnits;
+            if (NoFinalNorm) raw.no_final_norm = 1;
+            if (HeadLayers != 0) raw.head_layers = HeadLayers;
+            if (HeadActivation != 0) raw.head_activation = HeadActivation;
+            if (HeadLast) raw.head_last = 1;
+            if (NoHeadPast) raw.no_head_past = 1;
+            if (NoHeadTrunk) raw.no_head_trunk = 1;
+            if (InputWidth != 0) raw.input_width = InputWidth;
         }
     }
 

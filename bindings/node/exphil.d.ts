@@ -55,6 +55,15 @@ export interface ModelOptions {
   type?: number | 'f32' | 'f64';
   neutral_start?: number | boolean;
   value?: number | 'none' | 'detached' | 'shared';
+  norm_epsilon?: number;
+  head_units?: number;
+  no_final_norm?: number | boolean;
+  head_layers?: number;
+  head_activation?: number | 'silu' | 'relu' | 'gelu_tanh';
+  head_last?: number | boolean;
+  no_head_past?: number | boolean;
+  no_head_trunk?: number | boolean;
+  input_width?: number;
 }
 
 export interface SessionOptions {
@@ -315,9 +324,9 @@ export class Trainer extends Handle {
 }
 
 export const melee: {
-  /** The row of a layout: "melee2" (undefined) or "exphil288". */
+  /** The row of a layout: "melee2" (undefined), "exphil288", "slippi" or "slippi-nana". */
   encode(layout: string | undefined, frame: MeleeFrame): { floats: Float32Array; ids: Int32Array };
-  /** codec: "exphil81" (undefined) or "exphil81-floor". */
+  /** codec: "exphil81" (undefined), "exphil81-floor", "slippi" or "slippi-fine". */
   padEncode(codec: string | undefined, pad: Partial<Pad>): Int32Array;
   padDecode(codec: string | undefined, action: Int32Array): Pad;
   /** A preset as Model.create and Dataset.create take it. */

@@ -7,6 +7,7 @@ module.exports = {
   heads: ['independent', 'autoregressive'],
   type: ['f32', 'f64', 'bf16', 'int8', 'f16'],
   value: ['none', 'detached', 'shared'],
+  head_activation: ['silu', 'relu', 'gelu_tanh'],
   schedule: ['constant', 'cosine', 'restarts'],
   precision: ['f32', 'tf32', 'bf16', 'f16'],
   activations: ['f32', 'f64', 'bf16', 'int8', 'f16'],

@@ -335,8 +335,10 @@ EXPHIL_API uint64_t exphil_spec_hash(const exphil_spec *spec);
 
 /* ---- 6 Melee ------------------------------------------------------------------------------------------ */
 
-/* Fills spec with a preset; its pointers are static. layout: "melee2" (NULL) or "exphil288"; codec:
- * "exphil81" (NULL) or "exphil81-floor". */
+/* Fills spec with a preset; its pointers are static. layout: "melee2" (NULL), "exphil288", "slippi" or
+ * "slippi-nana"; codec: "exphil81" (NULL), "exphil81-floor", "slippi" or "slippi-fine". melee2 and exphil81 are the
+ * library's own; exphil288 and exphil81-floor are ExPhil's, the others slippi-ai's: what policies that were trained
+ * there see and do. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_spec(const char *layout, const char *codec,
                                                             exphil_spec *spec, exphil_error *error);
 
@@ -486,15 +488,22 @@ enum {
  * linear, head_width wide, 0 in a new model. DETACHED: its gradient ends there, so that what the blocks compute
  * is the policy's alone; SHARED: it goes on into the blocks. */
 enum { EXPHIL_VALUE_NONE = 0, EXPHIL_VALUE_DETACHED = 1, EXPHIL_VALUE_SHARED = 2 };
+/* Functions of single numbers: x sigmoid(x); max(x, 0); x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
+enum { EXPHIL_ACTIVATION_SILU = 0, EXPHIL_ACTIVATION_RELU = 1, EXPHIL_ACTIVATION_GELU_TANH = 2 };
 
 /* input (floats | id rows | past actions) -> linear -> blocks -> LayerNorm -> heads. Every block is
- * x + f(LayerNorm(x)).
+ * x + f(LayerNorm(x)), but for those that say what else they are.
  *   mamba      selective scan (Gu & Dao 2023): in-projection, causal convolution, scan, SiLU gate,
  *              out-projection
  *   lstm, gru  cuDNN's equations and gate order (i,f,g,o; r,z,n), tensors as PyTorch lays them out
  *   attention  causal sliding window, learned bias per head and distance
  *   mlp, ffn   linear -> LayerNorm+SiLU -> linear; mlp inner width hidden, ffn inner width
  *              ffn_expand * hidden
+ *   ffn_gelu   linear -> GELU, in its form with tanh -> linear
+ *   mamba_exphil         ExPhil's form of mamba: rates fixed at 1..N, steps within 0.001 and 0.1, no skip
+ *   lstm_bare, gru_bare  x + f(x), f being that of lstm and gru
+ *   lstm_only, gru_only  f(x) in the place of x
+ *   dense, norm, relu    a linear, a LayerNorm, max(x, 0) in the place of x; they carry nothing
  * Every formula, shape and tensor's name: doc/model.md. */
 typedef struct exphil_model_config {
     size_t struct_size;
@@ -537,11 +546,27 @@ typedef struct exphil_model_config {
     int64_t delay_count;     /* 0..EXPHIL_DELAYS_MAX; 0: delay_frames is the only one */
     int32_t value;           /* EXPHIL_VALUE_...: a value head (learn.h) */
     int32_t reserved_3;      /* must be 0 */
+    double norm_epsilon;     /* what every LayerNorm adds to the variance, 1e-12..0.1; 0 = 1e-5 */
+    /* Width of the heads' hidden layers; 0 = head_width. Needs head_layers, as do head_activation, head_last and
+     * no_head_trunk */
+    int64_t head_units;
+    int32_t no_final_norm; /* 1: no LayerNorm behind the last block */
+    /* 0: one trunk for all heads, its SiLU, a linear. 1..4: every head has so many hidden layers of its own, linear and
+     * head_activation, then a linear; the first sees the trunk's output and, with EXPHIL_HEADS_AUTOREGRESSIVE, the values of
+     * the heads before it */
+    int32_t head_layers;
+    int32_t head_activation; /* EXPHIL_ACTIVATION_... */
+    int32_t head_last;       /* 1: the first layer sees the head's own value in the newest past action, too */
+    int32_t no_head_past;    /* 1: past actions are inputs of the network only, no term of the logits */
+    int32_t no_head_trunk;   /* 1: the first layer sees what the last LayerNorm gives, hidden numbers */
+    /* Width of x before the first of lstm_only, gru_only and dense, which then reads it; 0 = hidden. Before it only norm and relu
+     * may stand. 1..8192 */
+    int64_t input_width;
 } exphil_model_config;
 /* clang-format off */
 #define EXPHIL_MODEL_CONFIG_INIT \
     { sizeof(exphil_model_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* config may be NULL. EXPHIL_E_INVALID names the field, for blocks also the column. */
@@ -647,9 +672,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_tensor_from_dlpack(
 /* A new model that computes with weights of fewer bits. EXPHIL_TYPE_BF16: the inputs of a matrix are rounded
  * to BF16 too. EXPHIL_TYPE_I8: one scale per output row, inputs rounded to 255 levels of the frame's largest
  * input, exact sums. The model plays, saves and loads like any other.
- * The matrices of the blocks are rounded, recurrent ones too. input.weight and heads.trunk.weight, on which
- * the actions depend most, are rounded to BF16 with either type. All else stays F32: biases, norms,
- * convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed. The default policy's file
+ * The matrices of the blocks are rounded, recurrent ones too. input.weight, heads.trunk.weight and the heads' hidden
+ * layers, on which the actions depend most, are rounded to BF16 with either type. All else stays F32: biases, norms,
+ * convolutions, scans, tables of ids, heads.past, heads.logits, heads.embed, the heads' last layers and the rows
+ * that values take there. The default policy's file
  * shrinks to 55 or 36 percent, a larger policy's to as little as a half or a quarter.
  * Tensors are reported as F32, exactly as rounded. The weights no longer change: setting tensors and
  * quantising again are EXPHIL_E_STATE, training is EXPHIL_E_UNSUPPORTED; train the F32 model with
@@ -943,7 +969,8 @@ typedef struct exphil_sampling {
      * sticks along x, the Fountain's platforms, the wind, action states that name a side. A function of (seed,
      * epoch, game), so that both sides of a game are mirrored together, and a game is now mirrored and now not.
      * For training: a policy is evaluated on games as they are. Needs a Melee spec (EXPHIL_E_INVALID), and not
-     * exphil81-floor, whose rounding has no mirror (EXPHIL_E_UNSUPPORTED) */
+     * the layouts of slippi-ai, whose states have none, and not exphil81-floor and the codecs of slippi-ai, whose
+     * rounding has none (EXPHIL_E_UNSUPPORTED) */
     double mirror;
     /* [condition_count], copied: the columns of exphil_batch.conditions, from the dataset's values of these
      * names. Of a mask share of the episodes the value is 0. What is masked is a function of (seed, epoch,

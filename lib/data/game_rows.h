@@ -6,7 +6,7 @@
 
 #include "games/games.h"
 
-enum { XPH_ROW_FLOATS_MOST = 512 }; /* wider than any layout (lib/melee/layout.h) */
+enum { XPH_ROW_FLOATS_MOST = 2048 }; /* wider than any layout (lib/melee/layout.h) */
 
 /* Layout and codec of a dataset that replays can be added to (replay_import.c). */
 exphil_status xph_melee_of_dataset(const exphil_dataset *dataset, const xph_melee_layout **layout,

@@ -178,6 +178,7 @@ typedef struct xph_conv_grad_args {
  * where delta is 0 or more, and A = -exp(a_log). */
 typedef struct xph_scan_args {
     xph_type type;
+    int32_t fixed; /* nonzero: exp(a_log[d][n]) is n + 1; there are no a_log, decay and da_log */
     int64_t batch, time, width, states;
     const void *x; /* [M,D] */
     int64_t ldx;
@@ -398,6 +399,7 @@ typedef struct xph_embed_grad_args {
  * base is dy. */
 typedef struct xph_heads_args {
     xph_type type;
+    int32_t chained; /* nonzero: e will be there, which query does not see */
     int64_t rows, width, heads, logits;
     const xph_head *head; /* host */
     const void *z;        /* [rows,R] */
@@ -504,6 +506,50 @@ typedef struct xph_axpby_args {
     const void *from;
 } xph_axpby_args;
 
+/* y = act(x), each number by itself; x and y may be the same. RELU: max(x, 0). GELU_TANH (Hendrycks & Gimpel 2016):
+ * x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). CLAMP: min(max(x, low), high). The gradient dx = dy act'(x)
+ * may take the place of dy; it is 0 at the corners of RELU and CLAMP, so that there y may stand for x. A NaN in x
+ * stays in y. */
+enum {
+    XPH_ACTIVATE_SILU = EXPHIL_ACTIVATION_SILU,
+    XPH_ACTIVATE_RELU = EXPHIL_ACTIVATION_RELU,
+    XPH_ACTIVATE_GELU_TANH = EXPHIL_ACTIVATION_GELU_TANH,
+    XPH_ACTIVATE_CLAMP
+};
+typedef struct xph_activate_args {
+    xph_type type;
+    int32_t kind;
+    int64_t count;
+    double low, high; /* of CLAMP */
+    const void *x;
+    void *y;
+} xph_activate_args;
+typedef struct xph_activate_grad_args {
+    xph_activate_args fwd; /* y not read */
+    const void *dy;
+    void *dx;
+} xph_activate_grad_args;
+
+/* y += the rows of a table that actions take: of each head the rows of the bits that are on, or of the class; row
+ * head.first + k belongs to class or bit k. A class outside its head takes none. The gradient is that of the table; dy is
+ * that of x, too. */
+typedef struct xph_codes_args {
+    xph_type type;
+    int64_t rows, width, heads;
+    const xph_head *head;   /* host, [heads] */
+    const void *table;      /* [sum of counts, width] */
+    const int32_t *actions; /* [rows, heads] */
+    int64_t lda;
+    void *y; /* [rows, width] */
+    int64_t ldy;
+} xph_codes_args;
+typedef struct xph_codes_grad_args {
+    xph_codes_args fwd; /* table and y not read */
+    const void *dy;
+    int64_t lddy;
+    void *dtable; /* += */
+} xph_codes_grad_args;
+
 /* Every operation, in the order of its number: XPH_OP_<NAME>, arguments xph_<name>_args, lists of kernels
  * xph_<name>_<set> and xph_cuda_<name>. Whoever has something for each makes it of this list: a name here without its
  * struct or its kernels does not build. product: matrix products and what is made of them, which a CPU set of
@@ -517,7 +563,8 @@ typedef struct xph_axpby_args {
     other(EMBED, embed) other(EMBED_GRAD, embed_grad) other(HEADS, heads)                        \
     other(HEADS_GRAD, heads_grad) other(LOSS, loss) other(SAMPLE, sample) other(ADAM, adam)      \
     other(NORM2, norm2) other(AXPBY, axpby) other(ROUND, round) other(CAST, cast)                \
-    other(SCAN_PACK, scan_pack) other(CLEAR, clear)
+    other(SCAN_PACK, scan_pack) other(CLEAR, clear) other(ACTIVATE, activate)                    \
+    other(ACTIVATE_GRAD, activate_grad) other(CODES, codes) other(CODES_GRAD, codes_grad)
 /* clang-format on */
 #define XPH_EACH_OP(each) XPH_OPS(each, each)
 

@@ -1,6 +1,7 @@
 /* A frame seen from one player, and the plain numbers about each of its characters, items and the world
  * that the layout tables pick from. Absent and unknown things are zeros here; the masks that say so are
  * numbers of their own. Integers are clamped before they are converted, so any bytes are safe. */
+#include "melee/cloud.h"
 #include "melee/layout.h"
 
 #include <math.h>
@@ -9,19 +10,21 @@
 #define STADIUM         3
 #define YOSHIS          8
 #define DREAM_LAND      28
-#define CLOUD_PERIOD    1200 /* frames in which the cloud of Yoshi's Story goes round once */
 #define FIRST_PLAYABLE  (-39)
 #define FLAGS4_HITSTUN  0x02
 #define FLAGS1_REFLECTS 0x14 /* what ExPhil's parser calls invulnerable */
+#define STATES_399      398  /* the last of slippi-ai's action states */
+#define TECH            199  /* and the rolls out of it, forward and backward, behind it */
+#define TECH_MASKED     7    /* frames in which they look alike, slippi_ai/observations.py */
 
 /* Where the ground ends on the right (and, mirrored, on the left), standing: libmelee stages.py
- * EDGE_GROUND_POSITION. */
+ * EDGE_GROUND_POSITION. internal: the number that the game itself has for it, and libmelee (enums.py Stage). */
 static const struct stage {
-    int32_t id;
+    int32_t id, internal;
     float edge;
 } stages[6] = {
-    {FOUNTAIN, 63.3475494385f},   {STADIUM, 87.75f},    {YOSHIS, 56.0f},
-    {DREAM_LAND, 77.2713012695f}, {31, 68.4000015259f}, {32, 85.5656967163f},
+    {FOUNTAIN, 0x08, 63.3475494385f},   {STADIUM, 0x12, 87.75f},    {YOSHIS, 0x06, 56.0f},
+    {DREAM_LAND, 0x1A, 77.2713012695f}, {31, 0x18, 68.4000015259f}, {32, 0x19, 85.5656967163f},
 };
 
 /* Bits of the five flag bytes that mean something (Slippi's specification, post-frame 0x26..0x2A): absorbing,
@@ -155,6 +158,20 @@ static double rounded_age(double age)
     return whole(age + 0.5, 0, 1 << 20);
 }
 
+/* Not a number stays one. */
+static double whole_percent(double percent)
+{
+    return isfinite(percent) ? whole(percent, 0, UINT16_MAX) : percent;
+}
+
+/* What slippi-ai lets a player see of the other's state. */
+static int32_t masked_state(const exphil_melee_character *c)
+{
+    bool rolls = c->action_state == TECH + 1 || c->action_state == TECH + 2;
+    if (rolls && c->known & EXPHIL_MELEE_HAS_AGE && c->state_age < TECH_MASKED) return TECH;
+    return c->action_state < STATES_399 ? c->action_state : STATES_399;
+}
+
 static void gather_flags(const exphil_melee_character *c, double *value)
 {
     value[XPH_CHAR_JUMPS] = c->jumps;
@@ -188,6 +205,7 @@ static void gather_known(const exphil_melee_character *c, double *value)
     value[XPH_CHAR_GROUNDED] = 1;
     value[XPH_CHAR_LCANCEL] = -1;
     value[XPH_CHAR_HURTBOX] = c->known & EXPHIL_MELEE_HAS_HURTBOX ? c->hurtbox : -1;
+    value[XPH_CHAR_INVULNERABLE] = value[XPH_CHAR_HURTBOX] > 0;
     if (c->known & EXPHIL_MELEE_HAS_AGE) {
         value[XPH_CHAR_AGE] = (double)c->state_age;
         value[XPH_CHAR_AGE_ROUNDED] = rounded_age((double)c->state_age);
@@ -214,6 +232,10 @@ static void gather_character(const exphil_melee_character *c, double edge, doubl
     value[XPH_CHAR_EDGE_AHEAD] = edge > 0 ? edge - x * side : 0;
     value[XPH_CHAR_EDGE_85] = 85 - distance;
     value[XPH_CHAR_STATE] = c->action_state;
+    value[XPH_CHAR_PERCENT_WHOLE] = whole_percent((double)c->percent);
+    value[XPH_CHAR_RIGHT] = c->facing > 0 ? 1 : -1;
+    value[XPH_CHAR_STATE_399] = c->action_state < STATES_399 ? c->action_state : STATES_399;
+    value[XPH_CHAR_STATE_MASKED] = masked_state(c);
     value[XPH_CHAR_CHARACTER] = c->character;
     value[XPH_CHAR_LAST_ATTACK] = c->last_attack;
     gather_known(c, value);
@@ -241,6 +263,7 @@ static void gather_stage(const exphil_melee_frame *frame, double *value)
     int32_t stage = frame->stage, place = xph_melee_stage_place(stage);
     value[XPH_WORLD_STAGE] = stage < 0 ? UINT16_MAX : stage;
     value[XPH_WORLD_STAGE_SEVEN] = place < 0 ? 6 : place;
+    value[XPH_WORLD_STAGE_INTERNAL] = place < 0 ? 0 : stages[place].internal;
     value[XPH_WORLD_WIND] = -1;
     value[XPH_WORLD_STADIUM_KIND] = value[XPH_WORLD_STADIUM_EVENT] = -1;
     if (stage == FOUNTAIN) {
@@ -252,8 +275,10 @@ static void gather_stage(const exphil_melee_frame *frame, double *value)
     } else if (stage == DREAM_LAND) {
         value[XPH_WORLD_WIND] = frame->wind == 1 || frame->wind == 2 ? frame->wind - 1 : -1;
     } else if (stage == YOSHIS) {
-        int32_t phase = frame->frame % CLOUD_PERIOD;
-        value[XPH_WORLD_CLOUD] = phase < 0 ? phase + CLOUD_PERIOD : phase;
+        int32_t phase = frame->frame % XPH_CLOUD_PERIOD;
+        if (phase < 0) phase += XPH_CLOUD_PERIOD;
+        value[XPH_WORLD_CLOUD] = phase;
+        xph_melee_cloud_at(phase, &value[XPH_WORLD_CLOUD_X], &value[XPH_WORLD_CLOUD_Y]);
     }
 }
 
@@ -316,9 +341,11 @@ bool xph_melee_gather(const xph_melee_scene *scene, int32_t who, double value[XP
         return item != NULL;
     }
     const exphil_melee_character *character = scene->character[who];
-    if (character)
+    if (character) {
         gather_character(character, scene->edge, value);
-    else
+    } else {
         value[XPH_CHAR_EDGE_85] = 85;
+        value[XPH_CHAR_RIGHT] = -1;
+    }
     return character != NULL;
 }

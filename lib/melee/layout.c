@@ -3,7 +3,8 @@
 #include "melee/layout.h"
 #include "melee/codec.h"
 
-static const xph_melee_layout *const layouts[] = {&xph_melee_layout_melee2, &xph_melee_layout_exphil288};
+static const xph_melee_layout *const layouts[] = {&xph_melee_layout_melee2, &xph_melee_layout_exphil288,
+                                                  &xph_melee_layout_slippi, &xph_melee_layout_slippi_nana};
 
 const xph_melee_layout *xph_melee_layout_find(const char *name)
 {
@@ -127,12 +128,14 @@ exphil_status exphil_melee_spec(const char *layout, const char *codec, exphil_sp
     const xph_melee_layout *rows = xph_melee_layout_find(layout);
     const xph_melee_codec *actions = xph_melee_codec_find(codec);
     if (!rows) {
-        return xph_fail(error, EXPHIL_E_INVALID, "layout \"%s\" is unknown; there are melee2 and exphil288",
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "layout \"%s\" is unknown; there are melee2, exphil288, slippi and slippi-nana",
                         layout);
     }
     if (!actions) {
         return xph_fail(error, EXPHIL_E_INVALID,
-                        "codec \"%s\" is unknown; there are exphil81 and exphil81-floor", codec);
+                        "codec \"%s\" is unknown; there are exphil81, exphil81-floor, slippi and slippi-fine",
+                        codec);
     }
     exphil_spec known = {.struct_size = sizeof known,
                          .layout = rows->name,
@@ -140,8 +143,8 @@ exphil_status exphil_melee_spec(const char *layout, const char *codec, exphil_sp
                          .float_count = rows->float_count,
                          .id_count = rows->id_count,
                          .ids = rows->ids,
-                         .head_count = XPH_MELEE_HEADS,
-                         .heads = xph_melee_heads,
+                         .head_count = actions->head_count,
+                         .heads = actions->heads,
                          .layout_hash = xph_melee_layout_hash(rows)};
     return XPH_GIVE(exphil_spec, spec, &known, error);
 }

@@ -7,8 +7,8 @@
 
 #include "melee/melee.h"
 
-enum { XPH_MELEE_FLOATS_MOST = 512 }; /* no layout is wider; rows are built in a local array of this size */
-enum { XPH_MELEE_ITEMS = 5 };         /* item slots of melee2 */
+enum { XPH_MELEE_FLOATS_MOST = 2048 }; /* no layout is wider; rows are built in a local array of this size */
+enum { XPH_MELEE_ITEMS = 5 };          /* item slots of melee2 */
 
 /* How a gathered number becomes columns. */
 enum {
@@ -55,6 +55,7 @@ struct xph_melee_layout {
 };
 
 extern const xph_melee_layout xph_melee_layout_melee2, xph_melee_layout_exphil288;
+extern const xph_melee_layout xph_melee_layout_slippi, xph_melee_layout_slippi_nana;
 
 /* Hash over every property of every field; differs for any two layouts that could mean something else. */
 uint64_t xph_melee_layout_hash(const xph_melee_layout *layout);
@@ -99,7 +100,12 @@ enum {
     XPH_CHAR_AGE_ID, /* 2 + whole frames, at least 0; 0 unknown */
     XPH_CHAR_CHARACTER,
     XPH_CHAR_LAST_ATTACK,
-    XPH_CHAR_BIT, /* and the 15 after it: state bits in the order of gather.c */
+    XPH_CHAR_PERCENT_WHOLE, /* cut to a whole number, 0..65535 */
+    XPH_CHAR_RIGHT,         /* 1 when facing > 0, else -1 */
+    XPH_CHAR_STATE_399,     /* the action state, at most 398 */
+    XPH_CHAR_STATE_MASKED,  /* the same, but a roll out of a tech is a tech in place in its first frames */
+    XPH_CHAR_INVULNERABLE,  /* hurtbox is known and not open */
+    XPH_CHAR_BIT,           /* and the 15 after it: state bits in the order of gather.c */
     XPH_CHAR_COUNT = XPH_CHAR_BIT + 15
 };
 
@@ -119,6 +125,9 @@ enum {
     XPH_WORLD_STADIUM_KIND,  /* 0 fire 1 grass 2 normal 3 rock 4 water, -1 elsewhere */
     XPH_WORLD_STADIUM_EVENT, /* 0 finished 1 init 2 on monitor 3 receding 4 rising 5 finalise, -1 elsewhere */
     XPH_WORLD_CLOUD,
+    XPH_WORLD_CLOUD_X, /* middle of the cloud of Yoshi's Story (Randall), 0 elsewhere */
+    XPH_WORLD_CLOUD_Y,
+    XPH_WORLD_STAGE_INTERNAL, /* the game's own number of a tournament stage, 0 of any other */
     XPH_WORLD_ITEM_COUNT,
     XPH_WORLD_ZERO,
     XPH_WORLD_COUNT
@@ -157,7 +166,8 @@ typedef struct xph_melee_scene {
 exphil_status xph_melee_scene_make(const exphil_melee_frame *frame, xph_melee_scene *scene,
                                    const char **culprit);
 /* Numbers of one section into value; false when its character or item is absent (value is then all zeros,
- * with the exception of XPH_CHAR_EDGE_85, which ExPhil computes from an x of 0). */
+ * with the exception of XPH_CHAR_EDGE_85, which ExPhil computes from an x of 0, and of XPH_CHAR_RIGHT, which is
+ * -1 where slippi-ai's "faces right" is false). */
 bool xph_melee_gather(const xph_melee_scene *scene, int32_t who, double value[XPH_MELEE_VALUES]);
 
 /* Tournament stages by external id: place in 0..5, -1 for any other; x of the right edge, 0 for any other. */

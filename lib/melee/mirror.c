@@ -120,17 +120,16 @@ enum { KEEP, NEGATE, FACING, AHEAD, STATE, SWAP_TWO, SWAP_NEXT };
 
 /* What becomes of a gathered number; KEEP unless it stands here. */
 static const uint8_t char_turn[XPH_CHAR_COUNT] = {
-    [XPH_CHAR_FACING] = FACING, [XPH_CHAR_SIDE] = NEGATE,     [XPH_CHAR_X] = NEGATE,
-    [XPH_CHAR_AIR_X] = NEGATE,  [XPH_CHAR_GROUND_X] = NEGATE, [XPH_CHAR_ATTACK_X] = NEGATE,
-    [XPH_CHAR_STATE] = STATE,
+    [XPH_CHAR_FACING] = FACING,      [XPH_CHAR_SIDE] = NEGATE,     [XPH_CHAR_X] = NEGATE,
+    [XPH_CHAR_AIR_X] = NEGATE,       [XPH_CHAR_GROUND_X] = NEGATE, [XPH_CHAR_ATTACK_X] = NEGATE,
+    [XPH_CHAR_STATE] = STATE,        [XPH_CHAR_RIGHT] = FACING,    [XPH_CHAR_STATE_399] = STATE,
+    [XPH_CHAR_STATE_MASKED] = STATE,
 };
 _Static_assert(XPH_WORLD_PLATFORM_RIGHT == XPH_WORLD_PLATFORM_LEFT + 1,
                "what SWAP_NEXT takes for the other side");
 static const uint8_t world_turn[XPH_WORLD_COUNT] = {
-    [XPH_WORLD_DX] = NEGATE,
-    [XPH_WORLD_AHEAD] = AHEAD,
-    [XPH_WORLD_PLATFORM_LEFT] = SWAP_NEXT,
-    [XPH_WORLD_WIND] = SWAP_TWO,
+    [XPH_WORLD_DX] = NEGATE,     [XPH_WORLD_AHEAD] = AHEAD,    [XPH_WORLD_PLATFORM_LEFT] = SWAP_NEXT,
+    [XPH_WORLD_WIND] = SWAP_TWO, [XPH_WORLD_CLOUD_X] = NEGATE,
 };
 static const uint8_t item_turn[XPH_ITEM_COUNT] = {
     [XPH_ITEM_FACING] = NEGATE,
@@ -251,10 +250,10 @@ exphil_status xph_melee_mirror_make(const xph_melee_layout *layout, const xph_me
                                     xph_melee_mirror *mirror, exphil_error *error)
 {
     *mirror = (xph_melee_mirror){.floats = layout->float_count, .ids = layout->id_count};
-    if (codec->floor)
+    if (codec->rounding != XPH_CODEC_NEAREST)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                        "codec %s has no mirror: it rounds down, so left and right are not the same classes",
-                        codec->name);
+                        "codec %s has no mirror: it rounds %s, so left and right are not the same classes",
+                        codec->name, codec->rounding == XPH_CODEC_DOWN ? "down" : "halves up");
     for (int32_t i = 0; i < layout->section_count; i++) {
         const xph_melee_section *section = &layout->sections[i];
         for (int32_t j = 0; j < section->count; j++) {

@@ -89,4 +89,5 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
 }
 
 /* An error in the log-sum-exp is one of all probabilities of a frame. */
-const xph_layer xph_layer_attention = {declare, forward, backward, 1u << HEADS_QKV | 1u << Y, 1u << LOG_SUM};
+const xph_layer xph_layer_attention = {declare,       forward, backward, 1u << HEADS_QKV | 1u << Y,
+                                       1u << LOG_SUM, false,   false};

@@ -30,6 +30,11 @@ static const limit limits[] = {
     FIELD(window_frames, 60, 1, 4096),
 };
 
+#define EPSILON_USUAL XPH_NORM_EPSILON
+#define EPSILON_LOW   1e-12
+#define EPSILON_HIGH  0.1
+#define UNITS_MOST    8192
+
 static int64_t rank_usual(int64_t hidden)
 {
     return hidden < 16 ? 1 : hidden / 16;
@@ -68,6 +73,49 @@ static exphil_status check_choices(const exphil_model_config *config, exphil_err
     return check_choice("reserved_3", config->reserved_3, 0, error);
 }
 
+static exphil_status fill_epsilon(exphil_model_config *config, exphil_error *error)
+{
+    if (config->norm_epsilon == 0.0) config->norm_epsilon = EPSILON_USUAL;
+    if (config->norm_epsilon >= EPSILON_LOW && config->norm_epsilon <= EPSILON_HIGH) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "%s.norm_epsilon is %g, must be %g..%g, or 0 for %g",
+                    CONFIG_NAME, config->norm_epsilon, EPSILON_LOW, EPSILON_HIGH, EPSILON_USUAL);
+}
+
+/* What is about hidden layers of the heads, which there are none of. */
+static exphil_status check_no_layers(const exphil_model_config *config, exphil_error *error)
+{
+    const char *given = config->head_units        ? "head_units"
+                        : config->head_activation ? "head_activation"
+                        : config->head_last       ? "head_last"
+                        : config->no_head_trunk   ? "no_head_trunk"
+                                                  : NULL;
+    if (!given) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "%s.%s is given, which needs head_layers", CONFIG_NAME, given);
+}
+
+static exphil_status fill_heads(exphil_model_config *config, exphil_error *error)
+{
+    XPH_TRY(check_choice("no_final_norm", config->no_final_norm, 1, error));
+    XPH_TRY(check_choice("head_layers", config->head_layers, XPH_HEAD_LAYERS_MOST, error));
+    XPH_TRY(check_choice("head_activation", config->head_activation, EXPHIL_ACTIVATION_GELU_TANH, error));
+    XPH_TRY(check_choice("head_last", config->head_last, 1, error));
+    XPH_TRY(check_choice("no_head_past", config->no_head_past, 1, error));
+    XPH_TRY(check_choice("no_head_trunk", config->no_head_trunk, 1, error));
+    if (!config->head_layers) return check_no_layers(config, error);
+    if (config->head_units == 0) config->head_units = config->head_width;
+    if (config->head_units >= 1 && config->head_units <= UNITS_MOST) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "%s.head_units is %lld, must be 1..%d, or 0 for head_width",
+                    CONFIG_NAME, (long long)config->head_units, UNITS_MOST);
+}
+
+static exphil_status fill_input(exphil_model_config *config, exphil_error *error)
+{
+    if (config->input_width == config->hidden) config->input_width = 0;
+    if (config->input_width >= 0 && config->input_width <= UNITS_MOST) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID, "%s.input_width is %lld, must be 1..%d, or 0 for hidden",
+                    CONFIG_NAME, (long long)config->input_width, UNITS_MOST);
+}
+
 exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_model_config *known,
                                        exphil_error *error)
 {
@@ -77,6 +125,9 @@ exphil_status xph_model_config_resolve(const exphil_model_config *given, exphil_
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         XPH_TRY(fill_limit(&config, &limits[i], error));
     XPH_TRY(check_choices(&config, error));
+    XPH_TRY(fill_epsilon(&config, error));
+    XPH_TRY(fill_heads(&config, error));
+    XPH_TRY(fill_input(&config, error));
     *known = config;
     return EXPHIL_OK;
 }

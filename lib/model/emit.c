@@ -14,21 +14,29 @@ xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight
                              .ldy = y.ld};
 }
 
+/* Weights are packed for products of the net's type: others read them as they are. */
+static xph_ref packed_as(const xph_plan *plan, xph_type type, int64_t weight)
+{
+    return type == plan->type ? xph_packed(plan, weight) : (xph_ref){0};
+}
+
 void xph_bind_linear(xph_plan *plan, xph_linear_args *a, xph_ref x, int64_t weight, int64_t bias,
                      xph_ref residual, xph_ref y)
 {
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
-    xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
+    xph_plan_bind(plan, &a->packed, packed_as(plan, a->type, weight));
     xph_plan_bind(plan, &a->bias, xph_weight(plan, bias));
     xph_plan_bind(plan, &a->residual, residual);
     xph_plan_bind(plan, &a->y, y);
     xph_plan_bind(plan, &a->back, (xph_ref){.space = XPH_SPACE_BACK});
 }
 
-void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+static void emit_linear(xph_plan *plan, xph_type type, xph_ref x, int64_t weight, int64_t bias,
+                        xph_ref residual, xph_ref y)
 {
     xph_linear_args args = xph_linear_shape(plan, x, weight, y);
+    args.type = type;
     args.ldr = residual.ld;
     xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR, &args, sizeof args);
     if (!step) return;
@@ -36,11 +44,22 @@ void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xp
     xph_bind_linear(plan, &step->args.linear, x, weight, bias, residual, y);
 }
 
-void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
-                          bool add)
+void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y)
+{
+    emit_linear(plan, plan->type, x, weight, bias, residual, y);
+}
+
+void xph_emit_linear_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual,
+                              xph_ref y)
+{
+    emit_linear(plan, plan->model->shape.type, x, weight, bias, residual, y);
+}
+
+static void emit_linear_grad(xph_plan *plan, xph_type type, xph_ref x, int64_t weight, int64_t bias,
+                             xph_ref dy, xph_ref dx, bool add)
 {
     const xph_param *w = &plan->model->tensor[weight].param;
-    const xph_linear_grad_args args = {.type = plan->type,
+    const xph_linear_grad_args args = {.type = type,
                                        .math = plan->math,
                                        .rows = plan->rows,
                                        .in = w->dim[1],
@@ -55,11 +74,23 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
     xph_plan_scratch(plan, step, &a->scratch);
     xph_plan_bind(plan, &a->x, x);
     xph_plan_bind(plan, &a->w, xph_weight(plan, weight));
-    xph_plan_bind(plan, &a->packed, xph_packed(plan, weight));
+    xph_plan_bind(plan, &a->packed, packed_as(plan, type, weight));
     xph_plan_bind(plan, &a->dy, dy);
     xph_plan_bind(plan, &a->dx, dx);
     xph_plan_bind(plan, &a->dw, xph_gradient(plan, weight));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, bias));
+}
+
+void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
+                          bool add)
+{
+    emit_linear_grad(plan, plan->type, x, weight, bias, dy, dx, add);
+}
+
+void xph_emit_linear_grad_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy,
+                                   xph_ref dx)
+{
+    emit_linear_grad(plan, plan->model->shape.type, x, weight, bias, dy, dx, false);
 }
 
 static xph_norm_args norm_args(const xph_plan *plan, xph_ref x, int64_t gain, int32_t act)
@@ -68,7 +99,7 @@ static xph_norm_args norm_args(const xph_plan *plan, xph_ref x, int64_t gain, in
                            .act = act,
                            .rows = plan->rows,
                            .width = plan->model->tensor[gain].param.dim[0],
-                           .epsilon = 1e-5,
+                           .epsilon = plan->model->config.norm_epsilon,
                            .ldx = x.ld};
 }
 
@@ -134,6 +165,30 @@ xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows)
     return to;
 }
 
+void xph_emit_activate(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref y)
+{
+    xph_activate_args args = {.type = plan->type, .kind = kind, .count = plan->rows * x.ld};
+    if (limits) args.low = limits[0], args.high = limits[1];
+    xph_step *step = xph_plan_step(plan, XPH_OP_ACTIVATE, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &step->args.activate.x, x);
+    xph_plan_bind(plan, &step->args.activate.y, y);
+}
+
+void xph_emit_activate_grad(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref dy,
+                            xph_ref dx)
+{
+    xph_activate_grad_args args = {.fwd = {.type = plan->type, .kind = kind, .count = plan->rows * x.ld}};
+    if (limits) args.fwd.low = limits[0], args.fwd.high = limits[1];
+    xph_step *step = xph_plan_step(plan, XPH_OP_ACTIVATE_GRAD, &args, sizeof args);
+    if (!step) return;
+    xph_plan_scratch(plan, step, NULL);
+    xph_plan_bind(plan, &step->args.activate_grad.fwd.x, x);
+    xph_plan_bind(plan, &step->args.activate_grad.dy, dy);
+    xph_plan_bind(plan, &step->args.activate_grad.dx, dx);
+}
+
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
 {
     const xph_copy_args args = {.bytes = bytes};
@@ -145,9 +200,10 @@ void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
 
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s)
 {
-    s->x = plan->x;
+    s->x = s->u = plan->x;
+    if (gain < 0) return;
     s->stats = xph_plan_kept(plan, plan->rows, 2);
-    s->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    s->u = xph_plan_buffer(plan, plan->rows, s->x.ld);
     xph_emit_norm(plan, s->x, gain, XPH_ACT_NONE, s->stats, s->u);
 }
 
@@ -161,7 +217,7 @@ void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y)
     const xph_model_shape *shape = &plan->model->shape;
     int64_t count = plan->rows * shape->hidden;
     if (plan->ends) return;
-    plan->x = xph_plan_next(plan);
+    plan->x = xph_plan_next(plan, plan->model->shape.hidden);
     const xph_axpby_args args = {.type = plan->type, .count = count, .a = 1.0, .b = 1.0};
     xph_step *step = xph_plan_step(plan, XPH_OP_AXPBY, &args, sizeof args);
     if (!step) return;
@@ -174,6 +230,17 @@ void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y)
 void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t weight, int64_t bias)
 {
     if (plan->ends) return;
-    plan->x = xph_plan_next(plan);
+    plan->x = xph_plan_next(plan, plan->model->shape.hidden);
     xph_emit_linear(plan, y, weight, bias, s->x, plan->x);
+}
+
+void xph_emit_out_alone(xph_plan *plan, xph_ref y)
+{
+    if (plan->ends) return;
+    if (plan->train && !plan->out.space) {
+        plan->x = y; /* stays for backward, and nobody writes into x */
+        return;
+    }
+    plan->x = xph_plan_next(plan, y.ld);
+    xph_emit_copy(plan, (size_t)(plan->rows * y.ld) * y.element, y, plan->x);
 }

@@ -8,36 +8,60 @@
 #define EMBED_SCALE                                                                                          \
   0.1 /* half-width of what a taken action adds to the trunk at first, against about 0.6 of the trunk */
 
-#define REPEAT_SCALE 4.0
-
 enum { TRUNK, TRUNK_BIAS, LOGITS, LOGITS_BIAS, PAST, EMBED };
+
+/* Whether past actions reach the logits directly, too. */
+static bool has_past(const exphil_model *model)
+{
+    return model->shape.slots > 0 && !model->config.no_head_past;
+}
+
+static bool is_layered(const exphil_model *model)
+{
+    return model->config.head_layers > 0;
+}
+
+static void declare_logits(xph_declaring *to)
+{
+    const exphil_model *model = to->model;
+    int64_t width = model->config.head_width, logits = model->shape.logits;
+    xph_declare(to, "heads.logits.weight", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM,
+                1.0 / __builtin_sqrt((double)width));
+    xph_declare(to, "heads.logits.bias", logits, 0, 0, has_past(model) ? XPH_INIT_BITS : XPH_INIT_ZERO,
+                XPH_REPEAT_SCALE / 2);
+}
 
 void xph_heads_declare(xph_declaring *to)
 {
     const exphil_model *model = to->model;
     int64_t width = model->config.head_width, logits = model->shape.logits;
-    xph_declare(to, "heads.trunk.weight", width, model->config.hidden,
-                XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
-                1.0 / __builtin_sqrt((double)model->config.hidden));
-    xph_declare_bias(to, 1, "heads.trunk.bias", width, XPH_INIT_ZERO, 0.0);
-    xph_declare(to, "heads.logits.weight", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM,
-                1.0 / __builtin_sqrt((double)width));
-    bool past = model->shape.slots > 0;
-    xph_declare(to, "heads.logits.bias", logits, 0, 0, past ? XPH_INIT_BITS : XPH_INIT_ZERO,
-                REPEAT_SCALE / 2);
-    if (past)
+    if (!model->config.no_head_trunk) {
+        xph_declare(to, "heads.trunk.weight", width, model->config.hidden,
+                    XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
+                    1.0 / __builtin_sqrt((double)model->config.hidden));
+        xph_declare_bias(to, 1, "heads.trunk.bias", width, XPH_INIT_ZERO, 0.0);
+    }
+    if (!is_layered(model)) declare_logits(to);
+    if (has_past(model))
         xph_declare(to, "heads.past.weight", logits, model->shape.slots * logits, XPH_PACKS | XPH_KEEPS_ALL,
-                    XPH_INIT_REPEAT, REPEAT_SCALE);
-    if (model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE)
+                    XPH_INIT_REPEAT, XPH_REPEAT_SCALE);
+    if (is_layered(model))
+        xph_layers_declare(to);
+    else if (model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE)
         xph_declare(to, "heads.embed", logits, width, XPH_DECAYS, XPH_INIT_UNIFORM, EMBED_SCALE);
 }
 
+/* -1: the model has none. */
 static int64_t tensor(const xph_plan *plan, int64_t role)
 {
-    bool past = plan->model->shape.slots > 0;
-    if (role == PAST && !past) return -1;
-    if (role == EMBED && plan->model->config.heads != EXPHIL_HEADS_AUTOREGRESSIVE) return -1;
-    return plan->model->heads_first + role - (role == EMBED && !past);
+    const exphil_model *model = plan->model;
+    const bool trunk = !model->config.no_head_trunk, logits = !is_layered(model), past = has_past(model);
+    const bool embed = logits && model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE;
+    const bool there[] = {trunk, trunk, logits, logits, past, embed};
+    int64_t at = model->heads_first;
+    if (!there[role]) return -1;
+    for (int64_t i = 0; i < role; i++) at += there[i];
+    return at;
 }
 
 /* The columns of past actions in the input rows of all frames. */
@@ -50,7 +74,7 @@ static xph_ref past_columns(const xph_plan *plan)
 /* What the logits of plan->rows rows start from; nothing without past actions. */
 static xph_ref emit_base(xph_plan *plan, xph_ref past)
 {
-    if (!plan->model->shape.slots) return (xph_ref){0};
+    if (!has_past(plan->model)) return (xph_ref){0};
     xph_ref base = xph_plan_buffer(plan, plan->rows, plan->model->shape.logits);
     xph_emit_linear(plan, past, tensor(plan, PAST), -1, (xph_ref){0}, base);
     return xph_emit_reals(plan, base, plan->rows);
@@ -60,6 +84,7 @@ static xph_heads_args heads_args(const xph_plan *plan, xph_ref z, xph_ref base)
 {
     const xph_model_shape *shape = &plan->model->shape;
     return (xph_heads_args){.type = shape->type,
+                            .chained = shape->autoregressive,
                             .rows = plan->rows,
                             .width = plan->model->config.head_width,
                             .heads = shape->heads,
@@ -79,22 +104,40 @@ static void bind_heads(xph_plan *plan, xph_heads_args *a, xph_ref z)
     xph_plan_bind(plan, &a->e, xph_weight(plan, tensor(plan, EMBED)));
 }
 
-/* LayerNorm and trunk of plan->rows rows of x. */
-static void emit_trunk(xph_plan *plan, xph_ref x, xph_ref stats, xph_ref u, xph_ref z)
+/* What the heads see of rows of x, and their trunk. */
+typedef struct seen {
+    xph_ref u, z;
+} seen;
+
+/* LayerNorm and trunk of plan->rows rows of x, as far as there are such. */
+static seen emit_trunk(xph_plan *plan, xph_ref x, xph_ref stats)
 {
-    xph_emit_norm(plan, x, plan->model->norm_first, XPH_ACT_NONE, stats, u);
-    xph_emit_linear(plan, u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), (xph_ref){0}, z);
+    const exphil_model_config *config = &plan->model->config;
+    seen to = {x, x};
+    if (!config->no_final_norm) {
+        to.u = to.z = xph_plan_buffer(plan, plan->rows, config->hidden);
+        xph_emit_norm(plan, x, plan->model->norm_first, XPH_ACT_NONE, stats, to.u);
+    }
+    if (config->no_head_trunk) return to;
+    to.z = xph_plan_buffer(plan, plan->rows, config->head_width);
+    xph_emit_linear(plan, to.u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), (xph_ref){0}, to.z);
+    return to;
 }
 
-void xph_heads_forward(xph_plan *plan)
+/* What heads with layers are shown of rows `every` apart, from row `skipped` on. */
+static xph_heads_input shown_of(const xph_plan *plan, xph_ref z, xph_space actions, int64_t skipped,
+                                int64_t every)
 {
-    plan->stats = xph_plan_kept(plan, plan->rows, 2);
-    plan->u = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
-    plan->z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
-    emit_trunk(plan, plan->x, plan->stats, plan->u, plan->z);
-    plan->z = xph_emit_reals(plan, plan->z, plan->rows);
-    plan->value_z = xph_value_forward(plan, plan->u);
-    xph_ref base = emit_base(plan, past_columns(plan));
+    const xph_model_shape *shape = &plan->model->shape;
+    int64_t past = shape->slots * shape->heads;
+    return (xph_heads_input){
+        z,
+        {.space = actions, .ld = shape->heads},
+        {.space = XPH_SPACE_PAST, .at = skipped * past * (int64_t)sizeof(int32_t), .ld = every * past}};
+}
+
+static void emit_heads(xph_plan *plan, xph_ref base)
+{
     xph_heads_args args = heads_args(plan, plan->z, base);
     xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
     if (!step) return;
@@ -105,11 +148,25 @@ void xph_heads_forward(xph_plan *plan)
     xph_plan_bind(plan, &step->args.heads.y, plan->logits);
 }
 
-void xph_heads_backward(xph_plan *plan)
+void xph_heads_forward(xph_plan *plan)
 {
-    int64_t hidden = plan->model->shape.hidden;
-    xph_ref dz = xph_plan_reals(plan, plan->rows, plan->model->config.head_width);
-    xph_ref du = xph_plan_buffer(plan, plan->rows, hidden);
+    const bool layered = is_layered(plan->model);
+    if (!plan->model->config.no_final_norm) plan->stats = xph_plan_kept(plan, plan->rows, 2);
+    const seen to = emit_trunk(plan, plan->x, plan->stats);
+    plan->u = to.u;
+    plan->z = layered ? to.z : xph_emit_reals(plan, to.z, plan->rows);
+    plan->value_z = xph_value_forward(plan, plan->u);
+    xph_ref base = emit_base(plan, past_columns(plan));
+    const xph_heads_input shown = shown_of(plan, plan->z, XPH_SPACE_ACTIONS, 0, 1);
+    if (layered)
+        xph_layers_forward(plan, &shown, base);
+    else
+        emit_heads(plan, base);
+}
+
+/* dz in reals. */
+static void emit_heads_grad(xph_plan *plan, xph_ref dz)
+{
     xph_heads_grad_args args = {
         .fwd = heads_args(plan, plan->z, (xph_ref){0}), .lddy = plan->model->shape.logits, .lddz = dz.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_GRAD, &args, sizeof args);
@@ -123,37 +180,46 @@ void xph_heads_backward(xph_plan *plan)
     xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, LOGITS)));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, LOGITS_BIAS)));
     xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
-    const xph_ref dlogits = {.space = XPH_SPACE_DLOGITS, .ld = plan->model->shape.logits};
-    if (plan->model->shape.slots)
-        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1,
-                             xph_emit_typed(plan, dlogits, plan->rows), (xph_ref){0}, false);
-    xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS),
-                         xph_emit_typed(plan, dz, plan->rows), du, false);
-    xph_value_backward(plan, plan->u, du);
-    xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
-                       false);
 }
 
-void xph_heads_draw(xph_plan *plan)
+static void emit_past_grad(xph_plan *plan)
+{
+    const xph_ref dlogits = {.space = XPH_SPACE_DLOGITS, .ld = plan->model->shape.logits};
+    if (has_past(plan->model))
+        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1,
+                             xph_emit_typed(plan, dlogits, plan->rows), (xph_ref){0}, false);
+}
+
+/* Where there is no LayerNorm du is the gradient of x, and without a trunk dz is du. */
+void xph_heads_backward(xph_plan *plan)
+{
+    const exphil_model_config *config = &plan->model->config;
+    const xph_heads_input shown = shown_of(plan, plan->z, XPH_SPACE_ACTIONS, 0, 1);
+    const bool layered = is_layered(plan->model);
+    xph_ref du = config->no_final_norm ? plan->dx : xph_plan_buffer(plan, plan->rows, config->hidden),
+            dz = du;
+    if (!config->no_head_trunk)
+        dz = layered ? xph_plan_buffer(plan, plan->rows, config->head_width)
+                     : xph_plan_reals(plan, plan->rows, config->head_width);
+    if (layered)
+        xph_layers_backward(plan, &shown, dz);
+    else
+        emit_heads_grad(plan, dz);
+    emit_past_grad(plan);
+    if (!config->no_head_trunk)
+        xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS),
+                             layered ? dz : xph_emit_typed(plan, dz, plan->rows), du, false);
+    xph_value_backward(plan, plan->u, du);
+    if (!config->no_final_norm)
+        xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
+                           false);
+}
+
+static void emit_sample(xph_plan *plan, xph_ref z, xph_ref base)
 {
     const xph_model_shape *shape = &plan->model->shape;
-    const bool all = plan->net->flags & XPH_NET_DRAWS_ALL;
-    int64_t skipped = all ? 0 : plan->time - 1, every = all ? 1 : plan->time;
-    xph_ref last = xph_columns(plan->x, skipped * shape->hidden);
-    last.ld = every * shape->hidden;
-    plan->rows = all ? plan->rows : plan->batch;
-    xph_ref u = xph_plan_buffer(plan, plan->rows, shape->hidden);
-    xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
-    emit_trunk(plan, last, (xph_ref){0}, u, z);
-    z = xph_emit_reals(plan, z, plan->rows);
-    (void)xph_value_forward(plan, u);
-    xph_ref past = past_columns(plan);
-    past = xph_columns(past, skipped * plan->row.ld);
-    past.ld = every * plan->row.ld;
-    xph_ref base = emit_base(plan, past);
     const xph_sample_args args = {
         .heads = heads_args(plan, z, base), .ldn = shape->logits, .ldp = shape->heads, .lda = shape->heads};
-    plan->rows = plan->batch * plan->time;
     xph_step *step = xph_plan_step(plan, XPH_OP_SAMPLE, &args, sizeof args);
     if (!step) return;
     xph_sample_args *a = &step->args.sample;
@@ -165,4 +231,27 @@ void xph_heads_draw(xph_plan *plan)
     xph_plan_bind(plan, &a->noise, (xph_ref){.space = XPH_SPACE_NOISE});
     xph_plan_bind(plan, &a->previous, (xph_ref){.space = XPH_SPACE_PREVIOUS});
     xph_plan_bind(plan, &a->actions, (xph_ref){.space = XPH_SPACE_DRAWN});
+}
+
+void xph_heads_draw(xph_plan *plan)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    const bool all = plan->net->flags & XPH_NET_DRAWS_ALL;
+    int64_t skipped = all ? 0 : plan->time - 1, every = all ? 1 : plan->time;
+    xph_ref last = xph_columns(plan->x, skipped * shape->hidden), past = past_columns(plan);
+    last.ld = every * shape->hidden;
+    past = xph_columns(past, skipped * plan->row.ld);
+    past.ld = every * plan->row.ld;
+    plan->rows = all ? plan->rows : plan->batch;
+    const seen to = emit_trunk(plan, last, (xph_ref){0});
+    const bool layered = is_layered(plan->model);
+    xph_ref z = layered ? to.z : xph_emit_reals(plan, to.z, plan->rows);
+    (void)xph_value_forward(plan, to.u);
+    xph_ref base = emit_base(plan, past);
+    const xph_heads_input shown = shown_of(plan, z, XPH_SPACE_DRAWN, skipped, every);
+    if (layered)
+        xph_layers_draw(plan, &shown, base);
+    else
+        emit_sample(plan, z, base);
+    plan->rows = plan->batch * plan->time;
 }

@@ -47,6 +47,8 @@ static double draw(const exphil_model *model, const xph_tensor *tensor, xph_rng 
         return bit_bias(model, tensor->scale, i);
     case XPH_INIT_ONE:
         return 1.0;
+    case XPH_INIT_SAME:
+        return tensor->scale;
     case XPH_INIT_UNIFORM:
         return uniform(rng, tensor->scale);
     case XPH_INIT_STATES:

@@ -27,11 +27,11 @@ static void declare_told(xph_declaring *to)
 void xph_input_declare(xph_declaring *to)
 {
     const exphil_spec *spec = to->model->spec;
-    int64_t hidden = to->model->config.hidden, row = to->model->row;
+    int64_t width = to->model->first_width, row = to->model->row;
     /* observations and one-hot actions share the row: one scale for all of it would be coarse for most */
-    xph_declare(to, "input.weight", hidden, row, XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
+    xph_declare(to, "input.weight", width, row, XPH_DECAYS | XPH_PACKS | XPH_KEEPS_HALF, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)row));
-    xph_declare_bias(to, 1, "input.bias", hidden, XPH_INIT_ZERO, 0.0);
+    xph_declare_bias(to, 1, "input.bias", width, XPH_INIT_ZERO, 0.0);
     for (int64_t i = 0; i < spec->id_count; i++) {
         char name[64];
         snprintf(name, sizeof name, "ids.%s.weight", spec->ids[i].name);
@@ -82,7 +82,8 @@ void xph_input_forward(xph_plan *plan)
 {
     int64_t first = plan->model->input_first;
     int64_t ld = (plan->model->row + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
-    plan->x = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    plan->x = xph_plan_buffer(plan, plan->rows, plan->model->widest);
+    plan->x.ld = plan->model->first_width;
     size_t mark = plan->top;
     plan->row = xph_plan_buffer(plan, plan->rows, ld);
     make_tables(plan);

@@ -37,7 +37,10 @@ double xph_residual_scale(const exphil_model *model);
  * xph_layer_<name>, its word in a pattern <name>. Whoever has something for each makes it of this list. */
 /* clang-format off */
 #define XPH_BLOCKS(each) \
-    each(MAMBA, mamba) each(LSTM, lstm) each(GRU, gru) each(ATTENTION, attention) each(MLP, mlp) each(FFN, ffn)
+    each(MAMBA, mamba) each(LSTM, lstm) each(GRU, gru) each(ATTENTION, attention) each(MLP, mlp) each(FFN, ffn) \
+    each(LSTM_BARE, lstm_bare) each(GRU_BARE, gru_bare) each(FFN_GELU, ffn_gelu)                                \
+    each(MAMBA_EXPHIL, mamba_exphil) each(LSTM_ONLY, lstm_only) each(GRU_ONLY, gru_only) each(DENSE, dense)     \
+    each(NORM, norm) each(RELU, relu)
 /* clang-format on */
 #define XPH_BLOCK_NUMBER(NAME, name) XPH_BLOCK_##NAME,
 enum { XPH_BLOCKS(XPH_BLOCK_NUMBER) XPH_BLOCK_KINDS };
@@ -50,6 +53,8 @@ typedef struct xph_layer {
     /* Of xph_saved.more by bit: what is stored for backward where activations are bfloat16, as such or as it
      * is. The rest is made again from it, or not read by backward. */
     uint32_t bf16, exact;
+    bool any_width,
+        to_hidden; /* x may have another width than hidden; whatever it has, what is given has that */
 } xph_layer;
 #define XPH_BLOCK_LAYER(NAME, name) extern const xph_layer xph_layer_##name;
 XPH_BLOCKS(XPH_BLOCK_LAYER)
@@ -66,10 +71,23 @@ void xph_input_declare(xph_declaring *to);
 void xph_input_forward(xph_plan *plan);
 void xph_input_backward(xph_plan *plan);
 
+#define XPH_REPEAT_SCALE 4.0 /* where a past action meets its own logit in a new model */
+
 void xph_heads_declare(xph_declaring *to);
 void xph_heads_forward(xph_plan *plan);
 void xph_heads_backward(xph_plan *plan);
 void xph_heads_draw(xph_plan *plan); /* last frame of every stream */
+
+/* Heads with hidden layers of their own (heads_layers.c). What they are shown: z, their actions where those are known, or none
+ * where they are drawn, and past actions, rows apart. */
+typedef struct xph_heads_input {
+    xph_ref z, actions, past;
+} xph_heads_input;
+void xph_layers_declare(xph_declaring *to);
+/* To the logits; base as in xph_heads_args, or none. */
+void xph_layers_forward(xph_plan *plan, const xph_heads_input *shown, xph_ref base);
+void xph_layers_backward(xph_plan *plan, const xph_heads_input *shown, xph_ref dz);
+void xph_layers_draw(xph_plan *plan, const xph_heads_input *shown, xph_ref base);
 
 /* From u, the last LayerNorm, of plan->rows rows; nothing where the model has no value head. forward gives the trunk,
  * for plan->value_z; backward adds to du, but where the head is detached. */

@@ -101,7 +101,7 @@ exphil_status xph_model_declare(exphil_model *model, exphil_error *error)
     xph_input_declare(&to);
     declare_blocks(&to);
     model->norm_first = (int32_t)model->tensor_count;
-    xph_declare_norm(&to, "norm", model->shape.hidden);
+    if (!model->config.no_final_norm) xph_declare_norm(&to, "norm", model->shape.hidden);
     model->heads_first = (int32_t)model->tensor_count;
     xph_heads_declare(&to);
     model->value_first = (int32_t)model->tensor_count;

@@ -2,12 +2,53 @@
  * gated by SiLU(z), out-projection. D = expand * hidden, N states, dt through a bottleneck of `rank`.
  * State: convolution, then scan.
  *
+ * ExPhil's form of it (mamba_exphil) has fixed rates 1..N, no skip, a bias at its second projection, and steps within
+ * limits: delta = clamp(softplus(dt), 0.001, 0.1), which is softplus of dt within the inverses of both.
+ *
  * The bias of dt is added by its linear, but with rows of 16 bits by the scan, in float: it lies near -5, where bfloat16
  * would move delta by a hundredth. */
 #include "model/layer.h"
 
-enum { NORM, NORM_BIAS, IN, IN_BIAS, CONV, CONV_BIAS, X, DT, DT_BIAS, A_LOG, SKIP, OUT, OUT_BIAS };
+enum {
+    NORM,
+    NORM_BIAS,
+    IN,
+    IN_BIAS,
+    CONV,
+    CONV_BIAS,
+    X,
+    DT,
+    DT_BIAS,
+    A_LOG,
+    SKIP,
+    OUT,
+    OUT_BIAS,
+    X_BIAS,
+    ROLES
+};
 enum { XZ, XC, PROJ, STEP, Y }; /* of xph_saved.more: [M,2D], [M,D], [M,rank+2N], [M,D], [M,D] */
+
+static bool is_exphil(const xph_block *block)
+{
+    return block->kind == XPH_BLOCK_MAMBA_EXPHIL;
+}
+
+/* -1: the block has none. */
+static int64_t tensor(const xph_block *block, int64_t role)
+{
+    static const int16_t places[2][ROLES] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -1},
+                                             {0, 1, 2, 3, 4, 5, 6, 8, 9, -1, -1, 10, 11, 7}};
+    int64_t place = places[is_exphil(block)][role];
+    return place < 0 ? -1 : block->first + place;
+}
+
+/* log(e^0.001 - 1) and log(e^0.1 - 1). Rows of 16 bits hold the others exactly; softplus of those is 0.001001 and
+ * 0.1002. */
+static const double *step_limits(const xph_plan *plan)
+{
+    static const double reals[2] = {-6.9072552373154705, -2.2521684610440906}, narrow[2] = {-6.90625, -2.25};
+    return plan->type == XPH_BF16 || plan->type == XPH_F16 ? narrow : reals;
+}
 
 static int64_t inner(const exphil_model *model)
 {
@@ -25,11 +66,14 @@ static void declare(xph_declaring *to, xph_block *block)
     xph_declare(to, "conv.bias", width, 0, 0, XPH_INIT_UNIFORM, conv);
     xph_declare(to, "x_proj.weight", rank + 2 * states, width, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)width));
+    if (is_exphil(block)) xph_declare_bias(to, 1, "x_proj.bias", rank + 2 * states, XPH_INIT_ZERO, 0.0);
     xph_declare(to, "dt_proj.weight", width, rank, XPH_DECAYS | XPH_PACKS, XPH_INIT_UNIFORM,
                 1.0 / __builtin_sqrt((double)rank));
     xph_declare(to, "dt_proj.bias", width, 0, 0, XPH_INIT_DT, 0.0);
-    xph_declare(to, "A_log", width, states, XPH_PREPARES, XPH_INIT_STATES, 0.0);
-    xph_declare(to, "D", width, 0, 0, XPH_INIT_ONE, 0.0);
+    if (!is_exphil(block)) {
+        xph_declare(to, "A_log", width, states, XPH_PREPARES, XPH_INIT_STATES, 0.0);
+        xph_declare(to, "D", width, 0, 0, XPH_INIT_ONE, 0.0);
+    }
     xph_declare_linear(to, "out_proj", width, c->hidden, xph_residual_scale(to->model));
     block->state = (taps - 1) * width + width * states;
 }
@@ -85,19 +129,20 @@ static void conv_backward(xph_plan *plan, const xph_block *block, const xph_save
 /* ---- scan ---------------------------------------------------------------------------------------------- */
 
 /* Where the bias of dt is added. */
-static bool scan_adds_bias(const xph_plan *plan)
+static bool scan_adds_bias(const xph_plan *plan, const xph_block *block)
 {
-    return plan->type == XPH_BF16 || plan->type == XPH_F16;
+    return !is_exphil(block) && (plan->type == XPH_BF16 || plan->type == XPH_F16);
 }
 
 static int64_t dt_bias(const xph_plan *plan, const xph_block *block, bool scan)
 {
-    return scan_adds_bias(plan) == scan ? block->first + DT_BIAS : -1;
+    return scan_adds_bias(plan, block) == scan ? tensor(block, DT_BIAS) : -1;
 }
 
-static xph_scan_args scan_args(const xph_plan *plan, const xph_saved *s)
+static xph_scan_args scan_args(const xph_plan *plan, const xph_block *block, const xph_saved *s)
 {
     return (xph_scan_args){.type = plan->type,
+                           .fixed = is_exphil(block),
                            .batch = plan->batch,
                            .time = plan->time,
                            .width = inner(plan->model),
@@ -118,11 +163,11 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
     xph_plan_bind(plan, &a->x, s->more[XC]);
     xph_plan_bind(plan, &a->dt, s->more[STEP]);
     xph_plan_bind(plan, &a->delta_bias, xph_weight(plan, dt_bias(plan, block, true)));
-    xph_plan_bind(plan, &a->a_log, xph_weight(plan, block->first + A_LOG));
-    xph_plan_bind(plan, &a->decay, xph_packed(plan, block->first + A_LOG));
+    xph_plan_bind(plan, &a->a_log, xph_weight(plan, tensor(block, A_LOG)));
+    xph_plan_bind(plan, &a->decay, xph_packed(plan, tensor(block, A_LOG)));
     xph_plan_bind(plan, &a->b, b);
     xph_plan_bind(plan, &a->c, xph_columns(b, c->mamba_states));
-    xph_plan_bind(plan, &a->skip, xph_weight(plan, block->first + SKIP));
+    xph_plan_bind(plan, &a->skip, xph_weight(plan, tensor(block, SKIP)));
     xph_plan_bind(plan, &a->z, xph_columns(s->more[XZ], inner(plan->model)));
     xph_plan_bind(plan, &a->reset, (xph_ref){.space = XPH_SPACE_RESET});
     int64_t conv_state = (c->mamba_taps - 1) * inner(plan->model);
@@ -132,7 +177,7 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
 
 static void scan_forward(xph_plan *plan, const xph_block *block, const xph_saved *s)
 {
-    xph_scan_args args = scan_args(plan, s);
+    xph_scan_args args = scan_args(plan, block, s);
     xph_step *step = xph_plan_step(plan, XPH_OP_SCAN, &args, sizeof args);
     if (!step) return;
     xph_plan_scratch(plan, step, &step->args.scan.scratch);
@@ -143,7 +188,7 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
                           const xph_saved *d)
 {
     const exphil_model_config *c = &plan->model->config;
-    xph_scan_grad_args args = {.fwd = scan_args(plan, s),
+    xph_scan_grad_args args = {.fwd = scan_args(plan, block, s),
                                .lddy = dy.ld,
                                .lddx = d->more[XC].ld,
                                .ldddt = d->more[STEP].ld,
@@ -162,8 +207,8 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_plan_bind(plan, &a->db, db);
     xph_plan_bind(plan, &a->dc, xph_columns(db, c->mamba_states));
     xph_plan_bind(plan, &a->dz, xph_columns(d->more[XZ], inner(plan->model)));
-    xph_plan_bind(plan, &a->da_log, xph_gradient(plan, block->first + A_LOG));
-    xph_plan_bind(plan, &a->dskip, xph_gradient(plan, block->first + SKIP));
+    xph_plan_bind(plan, &a->da_log, xph_gradient(plan, tensor(block, A_LOG)));
+    xph_plan_bind(plan, &a->dskip, xph_gradient(plan, tensor(block, SKIP)));
     xph_plan_bind(plan, &a->ddelta_bias, xph_gradient(plan, dt_bias(plan, block, true)));
 }
 
@@ -191,12 +236,14 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     if (all) {
         xph_emit_linear(plan, s->u, first + IN, first + IN_BIAS, none, s->more[XZ]);
         conv_forward(plan, block, s);
-        xph_emit_linear(plan, s->more[XC], first + X, -1, none, s->more[PROJ]);
+        xph_emit_linear(plan, s->more[XC], first + X, tensor(block, X_BIAS), none, s->more[PROJ]);
     }
-    xph_emit_linear(plan, s->more[PROJ], first + DT, dt_bias(plan, block, false), none, s->more[STEP]);
+    xph_emit_linear(plan, s->more[PROJ], tensor(block, DT), dt_bias(plan, block, false), none, s->more[STEP]);
+    if (is_exphil(block))
+        xph_emit_activate(plan, XPH_ACTIVATE_CLAMP, step_limits(plan), s->more[STEP], s->more[STEP]);
     if (!all) return;
     scan_forward(plan, block, s);
-    xph_emit_out_linear(plan, s, s->more[Y], first + OUT, first + OUT_BIAS);
+    xph_emit_out_linear(plan, s, s->more[Y], tensor(block, OUT), tensor(block, OUT_BIAS));
 }
 
 static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
@@ -205,15 +252,23 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_saved d = {0};
     make_buffers(plan, &d);
     xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
-    xph_emit_linear_grad(plan, s->more[Y], first + OUT, first + OUT_BIAS, plan->dx, d.more[Y], false);
+    xph_emit_linear_grad(plan, s->more[Y], tensor(block, OUT), tensor(block, OUT_BIAS), plan->dx, d.more[Y],
+                         false);
     scan_backward(plan, block, s, d.more[Y], &d);
-    xph_emit_linear_grad(plan, s->more[PROJ], first + DT, dt_bias(plan, block, false), d.more[STEP],
+    if (is_exphil(
+            block)) /* where the limits hold the gradient is 0, which STEP shows: it is one of them there */
+        xph_emit_activate_grad(plan, XPH_ACTIVATE_CLAMP, step_limits(plan), s->more[STEP], d.more[STEP],
+                               d.more[STEP]);
+    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT), dt_bias(plan, block, false), d.more[STEP],
                          d.more[PROJ], false);
-    xph_emit_linear_grad(plan, s->more[XC], first + X, -1, d.more[PROJ], d.more[XC], true);
+    xph_emit_linear_grad(plan, s->more[XC], first + X, tensor(block, X_BIAS), d.more[PROJ], d.more[XC], true);
     conv_backward(plan, block, s, d.more[XC], d.more[XZ]);
     xph_emit_linear_grad(plan, s->u, first + IN, first + IN_BIAS, d.more[XZ], du, false);
     xph_emit_leave(plan, first + NORM, s, du);
 }
 
 /* Steps are made again from the bottleneck: as bfloat16 a preactivation near -5 would be off by a hundredth. */
-const xph_layer xph_layer_mamba = {declare, forward, backward, 1u << XZ | 1u << XC | 1u << PROJ | 1u << Y, 0};
+const xph_layer xph_layer_mamba = {declare, forward, backward, 1u << XZ | 1u << XC | 1u << PROJ | 1u << Y,
+                                   0,       false,   false};
+const xph_layer xph_layer_mamba_exphil = {
+    declare, forward, backward, 1u << XZ | 1u << XC | 1u << PROJ | 1u << Y, 0, false, false};

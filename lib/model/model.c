@@ -1,7 +1,7 @@
 /* The life of a model: it is made from a configuration, shared by counted references, and has its weights in
  * one arena on the device. */
 #include "device/device.h"
-#include "model/tensor_table.h"
+#include "model/layer.h"
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
@@ -63,12 +63,40 @@ static exphil_status take_blocks(exphil_model *model, exphil_error *error)
     return EXPHIL_OK;
 }
 
+/* Of x in front of every block: the input's until one of them takes it to hidden. */
+static exphil_status fill_widths(exphil_model *model, exphil_error *error)
+{
+    int64_t hidden = model->config.hidden,
+            width = model->config.input_width ? model->config.input_width : hidden;
+    model->first_width = width;
+    model->widest = width > hidden ? width : hidden;
+    for (int64_t i = 0; i < model->block_count; i++) {
+        xph_block *block = &model->block[i];
+        const xph_layer *layer = xph_layer_of(block->kind);
+        block->width = width;
+        if (width != hidden && !layer->any_width)
+            return xph_fail(
+                error, EXPHIL_E_INVALID,
+                "exphil_model_config.input_width is %lld and hidden %lld: block %lld, %s, needs hidden; only "
+                "norm and relu may stand before the first of lstm_only, gru_only and dense",
+                (long long)width, (long long)hidden, (long long)i, xph_block_word(block->kind));
+        if (layer->to_hidden) width = hidden;
+    }
+    if (width == hidden) return EXPHIL_OK;
+    return xph_fail(
+        error, EXPHIL_E_INVALID,
+        "exphil_model_config.input_width is %lld and hidden %lld: none of lstm_only, gru_only and dense is "
+        "among the blocks",
+        (long long)width, (long long)hidden);
+}
+
 static void fill_heads(exphil_model *model)
 {
     int64_t first = 0;
     for (int64_t i = 0; i < model->spec->head_count; i++) {
         const exphil_head_spec *head = &model->spec->heads[i];
         model->head[i] = (xph_head){.kind = head->kind, .count = head->count, .first = first};
+        model->alone[i] = (xph_head){.kind = head->kind, .count = head->count};
         first += head->count;
     }
 }
@@ -121,13 +149,23 @@ exphil_status xph_model_zero(exphil_model *model, exphil_error *error)
                : EXPHIL_OK;
 }
 
+static exphil_status check_last(const exphil_model *model, exphil_error *error)
+{
+    if (!model->config.head_last || model->shape.slots) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_INVALID,
+                    "exphil_model_config.head_last needs a past action as input: without delay, and with "
+                    "no_previous_action, there is none");
+}
+
 static exphil_status fill_model(exphil_model *model, xph_type narrow, exphil_error *error)
 {
     XPH_TRY(take_spec(model, error));
     XPH_TRY(take_told(model, error));
     XPH_TRY(take_blocks(model, error));
+    XPH_TRY(fill_widths(model, error));
     fill_heads(model);
     fill_shape(model, narrow);
+    XPH_TRY(check_last(model, error));
     XPH_TRY(xph_model_declare(model, error));
     return xph_mutex_create(model->context, &model->packing, error);
 }

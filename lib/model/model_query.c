@@ -93,6 +93,21 @@ static void add_told(xph_hasher *hasher, const xph_told *told)
     for (int64_t i = 0; i < told->delays; i++) add_number(hasher, told->delay[i]);
 }
 
+/* What is not the usual: its number behind those of other fields, and what it is. */
+static void add_extras(xph_hasher *hasher, const exphil_model_config *c)
+{
+    int64_t epsilon = 0;
+    if (c->norm_epsilon != XPH_NORM_EPSILON) memcpy(&epsilon, &c->norm_epsilon, sizeof epsilon);
+    const int64_t extras[] = {epsilon,         c->no_final_norm, c->head_layers,
+                              c->head_units,   c->head_last,     c->head_activation,
+                              c->no_head_past, c->no_head_trunk, c->input_width};
+    for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++) {
+        if (!extras[i]) continue;
+        add_number(hasher, -16 - (int64_t)i);
+        add_number(hasher, extras[i]);
+    }
+}
+
 static void add_config(xph_hasher *hasher, const exphil_model *model)
 {
     const exphil_model_config *c = &model->config;
@@ -122,6 +137,7 @@ static void add_config(xph_hasher *hasher, const exphil_model *model)
     if (c->neutral_start) add_number(hasher, -1);                     /* of no type; absent is 0.1's hash */
     add_told(hasher, &model->told);
     if (c->value) add_number(hasher, -2 - (int64_t)c->value); /* likewise */
+    add_extras(hasher, c);
 }
 
 uint64_t xph_model_config_hash(const exphil_model *model)

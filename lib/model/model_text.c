@@ -21,17 +21,36 @@ static const struct {
     {"ffn_expand", offsetof(exphil_model_config, ffn_expand)},
     {"window_frames", offsetof(exphil_model_config, window_frames)},
 };
+/* Of the members that are written only where they are not the usual: integers, from 1 to most. */
+static const struct {
+    const char *name;
+    size_t at;
+    int64_t most;
+    bool wide; /* int64_t */
+} extras[] = {
+    {"no_final_norm", offsetof(exphil_model_config, no_final_norm), 1, false},
+    {"head_layers", offsetof(exphil_model_config, head_layers), XPH_HEAD_LAYERS_MOST, false},
+    {"head_units", offsetof(exphil_model_config, head_units), INT32_MAX, true},
+    {"head_last", offsetof(exphil_model_config, head_last), 1, false},
+    {"no_head_past", offsetof(exphil_model_config, no_head_past), 1, false},
+    {"no_head_trunk", offsetof(exphil_model_config, no_head_trunk), 1, false},
+    {"input_width", offsetof(exphil_model_config, input_width), INT32_MAX, true},
+};
+#define EXTRAS ((int32_t)(sizeof extras / sizeof extras[0]))
 #define COUNTS ((int32_t)(sizeof counts / sizeof counts[0]))
 #define MEMBERS                                                                                              \
   (COUNTS + 13) /* of the object: those, seven of the spec, six more of the configuration; then weights,
-                    neutral_start, conditions, delays and value where they are needed */
+                    neutral_start, conditions, delays, value and what is not the usual (extras, norm_epsilon,
+                    head_activation) where they are needed */
 
 static const char *const kind_words[] = {"bernoulli", "categorical", NULL};
 static const char *const mode_words[] = {"carry", "window", NULL};
 static const char *const order_words[] = {"independent", "autoregressive", NULL};
 static const char *const type_words[] = {"F32", "F64", NULL};
 static const char *const value_words[] = {"detached", "shared", NULL}; /* from EXPHIL_VALUE_DETACHED on */
-static const char *const weights_words[] = {"BF16", "I8", NULL};       /* from XPH_BF16 on */
+static const char *const activation_words[] = {"relu", "gelu_tanh",
+                                               NULL};            /* from EXPHIL_ACTIVATION_RELU on */
+static const char *const weights_words[] = {"BF16", "I8", NULL}; /* from XPH_BF16 on */
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
@@ -82,6 +101,27 @@ static void write_told(const xph_told *told, xph_json_out *out)
     xph_json_close(out, ']');
 }
 
+static int64_t extra_of(const exphil_model_config *config, int32_t i)
+{
+    int32_t narrow;
+    int64_t wide;
+    memcpy(&narrow, (const char *)config + extras[i].at, sizeof narrow);
+    if (!extras[i].wide) return narrow;
+    memcpy(&wide, (const char *)config + extras[i].at, sizeof wide);
+    return wide;
+}
+
+static void write_extras(const exphil_model_config *config, xph_json_out *out)
+{
+    if (config->norm_epsilon != XPH_NORM_EPSILON)
+        xph_json_add_double(out, "norm_epsilon", config->norm_epsilon);
+    for (int32_t i = 0; i < EXTRAS; i++)
+        if (extra_of(config, i)) xph_json_add_int(out, extras[i].name, extra_of(config, i));
+    if (config->head_activation)
+        xph_json_add_text(out, "head_activation",
+                          activation_words[config->head_activation - EXPHIL_ACTIVATION_RELU]);
+}
+
 void xph_model_text_write(const exphil_model *model, xph_json_out *out)
 {
     const exphil_model_config *config = &model->config;
@@ -108,6 +148,7 @@ void xph_model_text_write(const exphil_model *model, xph_json_out *out)
     if (config->neutral_start) xph_json_add_int(out, "neutral_start", 1); /* absent is what 0.1 wrote */
     write_told(&model->told, out);
     if (config->value) xph_json_add_text(out, "value", value_words[config->value - EXPHIL_VALUE_DETACHED]);
+    write_extras(config, out);
     if (model->shape.narrow) xph_json_add_text(out, "weights", weights_words[model->shape.narrow - XPH_BF16]);
     xph_json_close(out, '}');
 }
@@ -257,6 +298,32 @@ static exphil_status read_delays(const xph_json *json, xph_model_text *text, exp
                            error);
 }
 
+/* Those that are there; *members grows by their number. */
+static exphil_status read_extras(const xph_json *json, exphil_model_config *config, int32_t *members,
+                                 exphil_error *error)
+{
+    for (int32_t i = 0; i < EXTRAS; i++) {
+        int64_t value;
+        if (xph_json_find(json, 0, extras[i].name) < 0) continue;
+        XPH_TRY(xph_json_get_int(json, 0, extras[i].name, 1, extras[i].most, &value, error));
+        const int32_t narrow = (int32_t)value;
+        memcpy((char *)config + extras[i].at, extras[i].wide ? (const void *)&value : &narrow,
+               extras[i].wide ? sizeof value : sizeof narrow);
+        ++*members;
+    }
+    if (xph_json_find(json, 0, "head_activation") >= 0) {
+        XPH_TRY(read_word(json, 0, "head_activation", activation_words, &config->head_activation, error));
+        config->head_activation += EXPHIL_ACTIVATION_RELU;
+        ++*members;
+    }
+    int32_t epsilon = xph_json_find(json, 0, "norm_epsilon");
+    if (epsilon < 0) return EXPHIL_OK;
+    XPH_TRY(xph_json_get_double(json, 0, "norm_epsilon", &config->norm_epsilon, error));
+    if (config->norm_epsilon == 0.0) return xph_json_refuse(json, epsilon, "is 0", error);
+    ++*members;
+    return EXPHIL_OK;
+}
+
 exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, exphil_error *error)
 {
     exphil_model_config *config = &text->config;
@@ -280,8 +347,9 @@ exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, ex
     XPH_TRY(read_conditions(json, text, error));
     XPH_TRY(read_delays(json, text, error));
     XPH_TRY(read_value(json, config, error));
-    const int32_t members = MEMBERS + config->neutral_start + (config->condition_count > 0) +
-                            (config->delay_count > 0) + (config->value > 0);
+    int32_t members = MEMBERS + config->neutral_start + (config->condition_count > 0) +
+                      (config->delay_count > 0) + (config->value > 0);
+    XPH_TRY(read_extras(json, config, &members, error));
     if (xph_json_find(json, 0, "weights") < 0) return check_members(json, 0, members, error);
     XPH_TRY(read_word(json, 0, "weights", weights_words, &text->narrow, error));
     text->narrow += XPH_BF16;

@@ -18,7 +18,7 @@ typedef struct xph_model_text {
 /* One object; out is open and empty. */
 void xph_model_text_write(const exphil_model *model, xph_json_out *out);
 /* Every field must be there but weights, which is that of quantised models, neutral_start, conditions and
- * delays, which are written where they are used; and no other. Values are checked
+ * delays and what came after 0.1, which are written where they are used; and no other. Values are checked
  * by whoever makes a model of them. *text is given, because it points into itself. */
 exphil_status xph_model_text_read(const xph_json *json, xph_model_text *text, exphil_error *error);
 

@@ -32,7 +32,8 @@ static void plan_heads(xph_plan *plan)
 static void plan_backward(xph_plan *plan)
 {
     plan->program = &plan->net->backward;
-    plan->dx = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    plan->dx = xph_plan_buffer(plan, plan->rows, plan->model->widest);
+    plan->dx.ld = plan->model->shape.hidden;
     size_t mark = plan->top;
     xph_heads_backward(plan);
     plan->top = mark;

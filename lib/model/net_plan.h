@@ -141,10 +141,11 @@ typedef struct xph_plan {
     size_t top, peak;          /* of the arena: a stack */
     size_t stored;             /* bytes of the store */
     size_t region;             /* of the arena from here on every segment of blocks keeps its activations */
-    xph_ref x, dx;             /* residual stream [rows,H] and its gradient */
-    xph_ref out;               /* where the block being emitted gives its output; none: a new buffer */
-    xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
-    xph_ref value_z, values;          /* trunk of the value head, and what it says */
+    xph_ref x, dx; /* residual stream [rows,H], of another width before some blocks; its gradient */
+    xph_ref out;   /* where the block being emitted gives its output; none: a new buffer */
+    xph_ref row, stats, u, z, logits;                       /* input row; final norm, its output, trunk */
+    xph_ref value_z, values;                                /* trunk of the value head, and what it says */
+    xph_ref before[EXPHIL_HEADS_MAX][XPH_HEAD_LAYERS_MOST]; /* layers of the heads, before their activation */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
 
@@ -155,8 +156,8 @@ xph_ref xph_plan_reals(xph_plan *plan, int64_t rows, int64_t width);
 xph_ref xph_columns(xph_ref matrix, int64_t first);
 /* Reals that only backward reads (args.saved of table A): none outside training. */
 xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
-/* Where a block writes x + f(x): plan->out or a new buffer in training, x itself otherwise. */
-xph_ref xph_plan_next(xph_plan *plan);
+/* Where a block gives its output: plan->out or a new buffer in training, the memory of x otherwise. */
+xph_ref xph_plan_next(xph_plan *plan, int64_t width);
 /* count elements of so many bytes in the store. */
 xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element);
 /* Appends a copy of args; NULL after a failure. */
@@ -186,10 +187,14 @@ xph_linear_args xph_linear_shape(const xph_plan *plan, xph_ref x, int64_t weight
 void xph_bind_linear(xph_plan *plan, xph_linear_args *a, xph_ref x, int64_t weight, int64_t bias,
                      xph_ref residual, xph_ref y);
 /* y = x W^T + bias + residual; weight and bias are indices of tensors, bias -1: none. */
+void xph_emit_linear_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual,
+                              xph_ref y); /* x, residual and y are reals */
 void xph_emit_linear(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref residual, xph_ref y);
 /* dx none: not wanted; add: dx +=. */
 void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy, xph_ref dx,
                           bool add);
+void xph_emit_linear_grad_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy,
+                                   xph_ref dx);
 /* gain is the index of the norm's weight, its shift follows. stats none: not kept. */
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y);
 void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,
@@ -200,12 +205,17 @@ void xph_emit_cast(xph_plan *plan, xph_type as, bool narrow, int64_t count, xph_
 xph_ref xph_emit_reals(xph_plan *plan, xph_ref from, int64_t rows);
 xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows);
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to);
-/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm. And its
- * gradient: dx += that of x. */
+/* y = act(x) over dense buffers, kind as in XPH_ACTIVATE_...; low and high are of CLAMP. y may be x, dx dy. */
+void xph_emit_activate(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref y);
+void xph_emit_activate_grad(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref dy,
+                            xph_ref dx);
+/* What every block begins with: s->x, s->stats, s->u = LayerNorm(x); gain as in xph_emit_norm, -1: u is x. And the
+ * gradient of the norm: dx += that of x. */
 void xph_emit_enter(xph_plan *plan, int64_t gain, xph_saved *s);
 void xph_emit_leave(xph_plan *plan, int64_t gain, const xph_saved *s, xph_ref du);
-/* What it gives to the next, if that is wanted: x + y, or x + linear(y). */
+/* What it gives to the next, if that is wanted: x + y, x + linear(y), or y alone. */
 void xph_emit_out(xph_plan *plan, const xph_saved *s, xph_ref y);
 void xph_emit_out_linear(xph_plan *plan, const xph_saved *s, xph_ref y, int64_t weight, int64_t bias);
+void xph_emit_out_alone(xph_plan *plan, xph_ref y);
 
 #endif

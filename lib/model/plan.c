@@ -59,11 +59,12 @@ xph_ref xph_columns(xph_ref matrix, int64_t first)
     return matrix;
 }
 
-xph_ref xph_plan_next(xph_plan *plan)
+xph_ref xph_plan_next(xph_plan *plan, int64_t width)
 {
-    if (!plan->train) return plan->x;
-    if (plan->out.space) return plan->out;
-    return xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
+    if (plan->train && !plan->out.space) return xph_plan_buffer(plan, plan->rows, width);
+    xph_ref next = plan->train ? plan->out : plan->x; /* as wide as x ever is */
+    next.ld = width;
+    return next;
 }
 
 xph_ref xph_plan_store(xph_plan *plan, int64_t count, size_t element)
@@ -102,6 +103,7 @@ xph_ref xph_gradient(const xph_plan *plan, int64_t index)
 
 xph_ref xph_packed(const xph_plan *plan, int64_t index)
 {
+    if (index < 0) return (xph_ref){0};
     const xph_tensor *tensor = &plan->model->tensor[index];
     if (tensor->packed_bytes == 0) return (xph_ref){0};
     return (xph_ref){.space = XPH_SPACE_PACKED, .at = (int64_t)tensor->packed_at};

@@ -99,8 +99,7 @@ static void emit_blocks(xph_plan *plan, int64_t first, int64_t end, xph_ref out)
 static xph_ref segment_output(xph_plan *plan, const xph_ref buffer[2], int64_t number)
 {
     if (rounds(plan)) return buffer[number % 2];
-    xph_ref out = xph_plan_store(plan, elements(plan, plan->x), plan->element);
-    out.ld = plan->x.ld;
+    xph_ref out = xph_plan_store(plan, plan->rows * plan->model->widest, plan->element);
     return out;
 }
 
@@ -108,7 +107,7 @@ static void forward_segments(xph_plan *plan)
 {
     const exphil_model *model = plan->model;
     xph_ref buffer[2] = {plan->x, {0}};
-    if (rounds(plan)) buffer[1] = xph_plan_buffer(plan, plan->rows, model->shape.hidden);
+    if (rounds(plan)) buffer[1] = xph_plan_buffer(plan, plan->rows, model->widest);
     plan->region = plan->top;
     size_t before = plan->peak;
     plan->peak = 0;

@@ -9,9 +9,11 @@
 #include "base/base.h"
 #include "model/model.h"
 
-#define XPH_BLOCKS_MOST 64
-#define XPH_BLOCKS_TEXT 256 /* characters of a pattern, its end among them */
-#define XPH_DELAY_WIDTH 8   /* of a row of the delays' table */
+#define XPH_BLOCKS_MOST      64
+#define XPH_BLOCKS_TEXT      256  /* characters of a pattern, its end among them */
+#define XPH_DELAY_WIDTH      8    /* of a row of the delays' table */
+#define XPH_NORM_EPSILON     1e-5 /* the usual one, which no file names */
+#define XPH_HEAD_LAYERS_MOST 4
 
 /* ---- tensors ------------------------------------------------------------------------------------------- */
 
@@ -24,6 +26,7 @@ enum {
     XPH_INIT_STATES, /* [D,N]: log(1..N) in every row */
     XPH_INIT_REPEAT, /* [L, slots*L]: scale where a logit meets itself in the newest past action */
     XPH_INIT_BITS,   /* [L]: -scale for the bits of Bernoulli heads, else 0 */
+    XPH_INIT_SAME,   /* scale */
     XPH_INIT_DT      /* softplus of it is log-uniform in [1e-3, 1e-1] */
 };
 
@@ -54,6 +57,7 @@ typedef int32_t xph_block_kind; /* XPH_BLOCK_... (layer.h) */
 typedef struct xph_block {
     xph_block_kind kind;
     int32_t first;           /* index of its first tensor; the others follow in the layer's order */
+    int64_t width;           /* of x in front of it */
     int64_t state_at, state; /* place and reals of its state in that of a stream */
 } xph_block;
 
@@ -71,9 +75,11 @@ struct exphil_model {
     int64_t block_count;
     xph_tensor *tensor; /* in the order input, ids, blocks, norm, heads, value */
     int64_t tensor_count, tensor_capacity;
-    int32_t input_first, norm_first, heads_first, value_first; /* indices of tensors */
-    int64_t row; /* width of an input row: floats + ids + conditions + past actions */
-    xph_head head[EXPHIL_HEADS_MAX];
+    int32_t input_first, norm_first, heads_first, layers_first,
+        value_first;             /* indices of tensors; layers: of the heads */
+    int64_t first_width, widest; /* of x in front of the first block; the most that it has anywhere */
+    int64_t row;                 /* width of an input row: floats + ids + conditions + past actions */
+    xph_head head[EXPHIL_HEADS_MAX], alone[EXPHIL_HEADS_MAX]; /* alone: with 0 as first logit */
     xph_model_shape shape;
     void *weights;      /* device */
     xph_mutex *packing; /* guards packed */

@@ -141,6 +141,25 @@ static void gradients_over_many(void **state)
     gradient_shape(&(scan_shape){1, 300, 18, 16, 0, true, true, true, 200}, XPH_F32);
 }
 
+static void fixed_rates(void **state)
+{
+    const scan_shape some[] = {{2, 5, 37, 6, 1, true, false, true, 3},
+                               {3, 1, 70, 16, 4, true, true, true, 2}};
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof some / sizeof *some; i++) {
+        xph_type type = device_types[i % DEVICE_TYPES];
+        case_seed(80 + i / DEVICE_TYPES);
+        scan_layer l = scan_layer_fixed(&some[i / DEVICE_TYPES]);
+        const kt_case c = scan_case(&l), g = scan_gradient_case(&l);
+        device_case d = on_device(&c, type, l.rows);
+        device_check(&d);
+        d = device_case_of(&g, xph_cuda_scan_grad, type);
+        d.reset_at = offsetof(xph_scan_grad_args, fwd.reset);
+        d.rows = l.rows;
+        device_check(&d);
+        case_release();
+    }
+}
+
 /* What is bad stays bad until a reset, and nothing overflows. */
 static void bad_numbers(void **state)
 {
@@ -190,6 +209,7 @@ int main(void)
                                        cmocka_unit_test(prepared_rates_give_the_same_bits),
                                        cmocka_unit_test(gradient),
                                        cmocka_unit_test(gradients_over_many),
+                                       cmocka_unit_test(fixed_rates),
                                        cmocka_unit_test(bad_numbers),
                                        cmocka_unit_test(too_many_states_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_scan", tests, NULL, NULL);

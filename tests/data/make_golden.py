@@ -21,6 +21,7 @@ torch.set_default_dtype(torch.float64)
 FLOATS = 13
 IDS = [("stage", 5, 3), ("own.character", 7, 8)]  # name, entries, width
 HEADS = [("bits", 3), ("class", 5), ("class", 4)]  # kind, count
+NAMES = ["buttons", "stick", "trigger"]
 LOGITS = sum(count for _, count in HEADS)
 FIRST = [0, 3, 8]
 
@@ -36,6 +37,24 @@ CASES = {
     "ffn": dict(blocks="ffn"),
     "network": dict(blocks="mamba attention gru ffn lstm mlp", heads=1, delay_frames=2, state=0, hidden=10),
     "carried": dict(blocks="attention mamba lstm", heads=1, delay_frames=0, hidden=9, mamba_taps=3),
+    "lstm_bare": dict(blocks="lstm_bare"),
+    "gru_bare": dict(blocks="gru_bare"),
+    "ffn_gelu": dict(blocks="ffn_gelu"),
+    "mamba_exphil": dict(blocks="mamba_exphil"),
+    "lstm_only": dict(blocks="lstm_only"),
+    "gru_only": dict(blocks="gru_only"),
+    "dense": dict(blocks="dense"),
+    "norm": dict(blocks="norm"),
+    "relu": dict(blocks="relu"),
+    "series": dict(blocks="norm gru_only relu dense lstm_bare ffn_gelu lstm_only norm", heads=1, hidden=11),
+    "no_final_norm": dict(blocks="mamba lstm", no_final_norm=1, no_head_past=1, norm_epsilon=1e-3),
+    "heads_of_exphil": dict(blocks="mlp", head_layers=1, head_units=8, head_activation=1, no_head_trunk=1, no_final_norm=1),
+    "heads_of_slippi": dict(blocks="lstm_bare ffn_gelu", heads=1, delay_frames=2, head_layers=2, head_units=9, head_activation=1,
+                            head_last=1, no_head_past=1, no_final_norm=1, norm_epsilon=1e-6),
+    "heads_layers": dict(blocks="gru", heads=1, head_layers=4, head_activation=2, head_last=1, norm_epsilon=0.01),
+    "heads_silu": dict(blocks="mlp", heads=1, head_layers=1, head_units=17, no_head_trunk=1),
+    "input_wider": dict(blocks="norm gru_only norm lstm_only norm", input_width=17, hidden=11, norm_epsilon=1e-6, no_final_norm=1),
+    "input_narrower": dict(blocks="relu dense relu mlp dense relu", input_width=7, heads=1),
 }
 BATCH, TIME = 2, 7
 RESETS = [(0, 3), (1, 0), (1, 5)]  # stream, frame
@@ -63,14 +82,15 @@ class Maker:
         return self.tensor(name + ".weight", outputs, inputs), self.tensor(name + ".bias", outputs, scale=0.3)
 
     def norm(self, name, width):
-        return self.tensor(name + ".weight", width, scale=0.4, middle=1.0), self.tensor(name + ".bias", width, scale=0.3)
+        weight, bias = self.tensor(name + ".weight", width, scale=0.4, middle=1.0), self.tensor(name + ".bias", width, scale=0.3)
+        return weight, bias, self.c.get("norm_epsilon", 1e-5)
 
 
 def normalize(x, pair):
-    return F.layer_norm(x, (x.shape[-1],), pair[0], pair[1], eps=1e-5)
+    return F.layer_norm(x, (x.shape[-1],), pair[0], pair[1], eps=pair[2])
 
 
-# ---- blocks: (x [B,T,H], state of each stream or None, reset [B,T]) -> (f [B,T,H], new state of each stream) ----
+# ---- blocks: (u [T,H] and the state of a stream, reset [T]) -> (f [T,H], new state) ----
 
 
 class Mamba:
@@ -80,12 +100,19 @@ class Mamba:
         width, states, rank, taps = self.width, c["mamba_states"], c["mamba_rank"], c["mamba_taps"]
         self.inside = m.linear(name + "in_proj", hidden, 2 * width)
         self.conv = m.tensor(name + "conv.weight", width, taps), m.tensor(name + "conv.bias", width, scale=0.5)
-        self.x_proj = m.tensor(name + "x_proj.weight", rank + 2 * states, width)
-        self.dt = m.linear(name + "dt_proj", rank, width)
-        self.a_log = m.tensor(name + "A_log", width, states, scale=0.8, middle=0.5)
-        self.skip = m.tensor(name + "D", width, scale=0.5, middle=1.0)
+        self.x_proj = [m.tensor(name + "x_proj.weight", rank + 2 * states, width)]
+        self.declare_steps(m, name)
         self.out = m.linear(name + "out_proj", width, hidden)
         self.state = (taps - 1) * width + width * states
+
+    def declare_steps(self, m, name):
+        self.dt = m.linear(name + "dt_proj", m.c["mamba_rank"], self.width)
+        a_log = m.tensor(name + "A_log", self.width, m.c["mamba_states"], scale=0.8, middle=0.5)
+        self.rates = lambda: -torch.exp(a_log)
+        self.skip = m.tensor(name + "D", self.width, scale=0.5, middle=1.0)
+
+    def steps(self, dt):
+        return F.softplus(dt, threshold=1e9)
 
     def start(self, m):
         return m.draw(self.state, scale=0.8).astype(np.float64)
@@ -109,9 +136,9 @@ class Mamba:
             before = torch.cat([before, x[start:end]])[-(taps - 1):]
             start = end
         xc = torch.cat(pieces)
-        low, b, cc = F.linear(xc, self.x_proj).split([c["mamba_rank"], c["mamba_states"], c["mamba_states"]], dim=-1)
-        delta = F.softplus(F.linear(low, *self.dt), threshold=1e9)
-        a, rows = -torch.exp(self.a_log), []
+        low, b, cc = F.linear(xc, *self.x_proj).split([c["mamba_rank"], c["mamba_states"], c["mamba_states"]], dim=-1)
+        delta = self.steps(F.linear(low, *self.dt))
+        a, rows = self.rates(), []
         for t in range(time):
             if reset[t]:
                 h = torch.zeros_like(h)
@@ -121,14 +148,29 @@ class Mamba:
         return F.linear(y, *self.out), torch.cat([before.reshape(-1), h.reshape(-1)])
 
 
+class MambaExphil(Mamba):
+    """Rates 1..N, no skip, a bias of x_proj, steps within limits: some below, some between, some above."""
+
+    def declare_steps(self, m, name):
+        states, rank = m.c["mamba_states"], m.c["mamba_rank"]
+        self.x_proj.append(m.tensor(name + "x_proj.bias", rank + 2 * states, scale=0.3))
+        self.dt = [m.tensor(name + "dt_proj.weight", self.width, rank),
+                   m.tensor(name + "dt_proj.bias", self.width, scale=3.5, middle=-4.5)]
+        self.rates = lambda: -torch.arange(1.0, states + 1).expand(self.width, states)
+        self.skip = torch.zeros(self.width)
+
+    def steps(self, dt):
+        return F.softplus(dt, threshold=1e9).clamp(0.001, 0.1)
+
+
 class Recurrent:
     """torch's own cells, frame by frame."""
 
-    def __init__(self, m, name, kind):
+    def __init__(self, m, name, kind, width):
         hidden, gates = m.c["hidden"], 4 if kind == "lstm" else 3
         self.kind, self.hidden = kind, hidden
         self.state = hidden * (2 if kind == "lstm" else 1)
-        self.w = [m.tensor(name + "weight_ih", gates * hidden, hidden), m.tensor(name + "weight_hh", gates * hidden, hidden),
+        self.w = [m.tensor(name + "weight_ih", gates * hidden, width), m.tensor(name + "weight_hh", gates * hidden, hidden),
                   m.tensor(name + "bias_ih", gates * hidden, scale=0.3), m.tensor(name + "bias_hh", gates * hidden, scale=0.3)]
 
     def start(self, m):
@@ -188,30 +230,79 @@ class Attention:
         return F.linear(torch.cat(rows, dim=-1), *self.out), torch.cat([ring_k.reshape(-1), ring_v.reshape(-1), counters])
 
 
-class FeedForward:
-    def __init__(self, m, name, inner):
-        self.up = m.linear(name + "up", m.c["hidden"], inner)
-        self.norm = m.norm(name + "up_norm", inner)
-        self.down = m.linear(name + "down", inner, m.c["hidden"])
-        self.state = 0
+class Stateless:
+    state = 0
 
     def start(self, m):
         return np.zeros(0)
 
     def stream(self, u, state, reset):
-        return F.linear(F.silu(normalize(F.linear(u, *self.up), self.norm)), *self.down), state
+        return self.of(u), state
+
+
+class FeedForward(Stateless):
+    def __init__(self, m, name, inner, gelu=False):
+        self.up = m.linear(name + "up", m.c["hidden"], inner)
+        self.norm = None if gelu else m.norm(name + "up_norm", inner)
+        self.down = m.linear(name + "down", inner, m.c["hidden"])
+
+    def of(self, u):
+        inner = F.linear(u, *self.up)
+        return F.linear(F.silu(normalize(inner, self.norm)) if self.norm else gelu_tanh(inner), *self.down)
+
+
+class Dense(Stateless):
+    def __init__(self, m, name, width):
+        self.linear = m.tensor(name + "weight", m.c["hidden"], width), m.tensor(name + "bias", m.c["hidden"], scale=0.3)
+
+    def of(self, u):
+        return F.linear(u, *self.linear)
+
+
+class Norm(Stateless):
+    def __init__(self, m, name, width):
+        self.norm = m.norm(name + "norm", width)
+
+    def of(self, u):
+        return normalize(u, self.norm)
+
+
+class Relu(Stateless):
+    def __init__(self, m, name, width):
+        pass
+
+    def of(self, u):
+        return F.relu(u)
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + torch.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+SERIES = ("lstm_only", "gru_only", "dense", "norm", "relu")
+
+
+def width_before(c, index):
+    """Of x in front of a block."""
+    changed = any(kind in ("lstm_only", "gru_only", "dense") for kind in c["blocks"].split()[:index])
+    return c["hidden"] if changed else c.get("input_width", c["hidden"])
 
 
 def make_block(m, index, kind):
+    """The LayerNorm in front of it or None, and the block."""
     name = "blocks.%d." % index
+    if kind in ("dense", "norm", "relu"):
+        return None, {"dense": Dense, "norm": Norm, "relu": Relu}[kind](m, name, width_before(m.c, index))
+    if kind[:4] in ("lstm", "gru_") and "_" in kind:
+        return None, Recurrent(m, name, kind.split("_")[0], width_before(m.c, index))
     norm = m.norm(name + "norm", m.c["hidden"])
-    if kind == "mamba":
-        return norm, Mamba(m, name)
+    if kind in ("mamba", "mamba_exphil"):
+        return norm, (Mamba if kind == "mamba" else MambaExphil)(m, name)
     if kind == "attention":
         return norm, Attention(m, name)
     if kind in ("lstm", "gru"):
-        return norm, Recurrent(m, name, kind)
-    return norm, FeedForward(m, name, m.c["hidden"] * (m.c["ffn_expand"] if kind == "ffn" else 1))
+        return norm, Recurrent(m, name, kind, m.c["hidden"])
+    return norm, FeedForward(m, name, m.c["hidden"] * (1 if kind == "mlp" else m.c["ffn_expand"]), kind == "ffn_gelu")
 
 
 # ---- the whole model ----
@@ -248,6 +339,30 @@ def logits_of(z, base, actions, v, bias, e):
     return torch.stack(out)
 
 
+class Head:
+    """One with hidden layers of its own."""
+
+    def __init__(self, m, index, seen):
+        c, name = m.c, "heads.%s." % NAMES[index]
+        self.layers, units = [], c.get("head_units", c["head_width"])
+        for layer in range(c["head_layers"] + 1):
+            logits = layer == c["head_layers"]
+            self.layers.append(m.linear("%s%d" % (name, layer), units if layer else seen, HEADS[index][1] if logits else units))
+        self.before = m.tensor(name + "before", FIRST[index], units, scale=0.6) if c["heads"] and index else None
+        self.last = m.tensor(name + "last", HEADS[index][1], units, scale=0.6) if c.get("head_last") else None
+        self.index, self.act = index, [F.silu, F.relu, gelu_tanh][c.get("head_activation", 0)]
+
+    def logits(self, z, action, past):
+        x = F.linear(z, *self.layers[0])
+        if self.before is not None:
+            x = x + torch.cat([taken(*head, int(value)) for head, value in zip(HEADS[:self.index], action)]) @ self.before
+        if self.last is not None:
+            x = x + taken(*HEADS[self.index], int(past[0][self.index])) @ self.last
+        for layer in self.layers[1:]:
+            x = F.linear(self.act(x), *layer)
+        return x
+
+
 def head_loss(logits, kind, count, action, gamma, smoothing, positive):
     if kind == "bits":
         y = taken(kind, count, action)
@@ -264,14 +379,23 @@ def build(m):
     c = m.c
     slots = c["delay_frames"] + 1
     row = FLOATS + sum(width for _, _, width in IDS) + slots * LOGITS
-    model = {"input": m.linear("input", row, c["hidden"])}
+    model = {"input": m.linear("input", row, width_before(c, 0))}
     model["tables"] = [m.tensor("ids.%s.weight" % name, entries, width, scale=0.7) for name, entries, width in IDS]
-    model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(c["blocks"].split())]
-    model["norm"] = m.norm("norm", c["hidden"])
-    model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
+    model["kinds"] = c["blocks"].split()
+    model["blocks"] = [make_block(m, i, kind) for i, kind in enumerate(model["kinds"])]
+    if not c.get("no_final_norm"):
+        model["norm"] = m.norm("norm", c["hidden"])
+    if not c.get("no_head_trunk"):
+        model["trunk"] = m.linear("heads.trunk", c["hidden"], c["head_width"])
+    if c.get("head_layers"):
+        if not c.get("no_head_past"):
+            model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
+        model["heads"] = [Head(m, i, c["hidden" if c.get("no_head_trunk") else "head_width"]) for i in range(len(HEADS))]
+        return model
     model["v"] = m.tensor("heads.logits.weight", LOGITS, c["head_width"], scale=0.8)
     model["bias"] = m.tensor("heads.logits.bias", LOGITS, scale=0.4)
-    model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
+    if not c.get("no_head_past"):
+        model["past"] = m.tensor("heads.past.weight", LOGITS, slots * LOGITS, scale=0.4)
     model["e"] = m.tensor("heads.embed", LOGITS, c["head_width"], scale=0.5) if c["heads"] else None
     return model
 
@@ -304,15 +428,22 @@ def draw_inputs(m, model):
 
 def forward_stream(model, data, b):
     rows = rows_of(data["floats"][b], data["ids"][b], data["past"][b], model["tables"])
-    past = rows[:, rows.shape[1] - model["past"].shape[1]:]
     x = F.linear(rows, *model["input"])
     state, at, after = torch.tensor(data["state_in"][b]), 0, []
-    for norm, block in model["blocks"]:
-        f, new = block.stream(normalize(x, norm), state[at:at + block.state], data["reset"][b])
-        x, at = x + f, at + block.state
+    for kind, (norm, block) in zip(model["kinds"], model["blocks"]):
+        f, new = block.stream(normalize(x, norm) if norm else x, state[at:at + block.state], data["reset"][b])
+        x, at = f if kind in SERIES else x + f, at + block.state
         after.append(new)
-    z = F.linear(normalize(x, model["norm"]), *model["trunk"])
-    base = F.linear(past, model["past"])
+    z = normalize(x, model["norm"]) if "norm" in model else x
+    if "trunk" in model:
+        z = F.linear(z, *model["trunk"])
+    base = torch.zeros(len(z), LOGITS)
+    if "past" in model:
+        base = F.linear(rows[:, rows.shape[1] - model["past"].shape[1]:], model["past"])
+    if "heads" in model:
+        logits = [torch.cat([head.logits(z[t], data["actions"][b][t], data["past"][b][t]) for head in model["heads"]])
+                  for t in range(len(z))]
+        return base + torch.stack(logits), torch.cat(after)
     return logits_of(z, base, data["actions"][b], model["v"], model["bias"], model["e"]), torch.cat(after)
 
 

@@ -68,34 +68,70 @@ typedef struct policy {
     int32_t neutral_start,
         told; /* told: it has conditions, and delays of which delay is the one that is played */
     int32_t value;
+    int32_t heads; /* a way of ending, below */
 } policy;
 
-#define ALL "(mamba attention)*2 gru ffn lstm mlp"
+/* Fields of the configuration that are about what comes behind the blocks. */
+enum { USUAL, EXPHIL, SLIPPI, DEEP, PLAIN };
+static void end(exphil_model_config *config, int32_t heads)
+{
+    if (!heads) return;
+    config->head_layers = heads == PLAIN ? 0 : heads == DEEP ? 3 : heads == SLIPPI ? 2 : 1;
+    config->head_units = heads == EXPHIL ? 11 : heads == SLIPPI ? 13 : 0;
+    config->head_activation = heads == PLAIN  ? 0
+                              : heads == DEEP ? EXPHIL_ACTIVATION_GELU_TANH
+                                              : EXPHIL_ACTIVATION_RELU;
+    if (heads == DEEP && config->type == EXPHIL_TYPE_F64) config->head_activation = EXPHIL_ACTIVATION_SILU;
+    config->head_last = heads == SLIPPI || heads == DEEP;
+    config->no_head_past = heads == SLIPPI || heads == PLAIN;
+    config->no_head_trunk = heads == EXPHIL;
+    config->no_final_norm = heads != DEEP;
+    config->norm_epsilon = heads == DEEP ? 0.0 : 1e-6;
+    if (heads == EXPHIL && strncmp(config->blocks, "norm gru_only", 13) == 0) config->input_width = 23;
+}
+
+#define ALL    "(mamba attention)*2 gru ffn lstm mlp"
+#define OTHERS "lstm_bare mamba_exphil gru_bare ffn_gelu norm gru_only relu dense lstm_only mamba_exphil norm"
 static const policy policies[] = {
-    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0, 0, 0},
-    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0},
-    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0},
-    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0},
-    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1, 0, 0},
-    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0, 0, 0},
-    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0},
-    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0},
-    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0},
-    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0},
-    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0},
-    {"told", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 1, 0},
-    {"told_window", "gru attention", 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &small, 0, 1, 0},
-    {"told_bare", "mamba", 0, 1, 0, 0, EXPHIL_TYPE_F32, 0, &bare, 1, 1, 0},
-    {"value", "gru mamba", 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, EXPHIL_VALUE_SHARED},
-    {"value_double", "attention", 0, 1, 1, 0, EXPHIL_TYPE_F64, 0, &small, 0, 0, EXPHIL_VALUE_DETACHED},
-    {"value_int8", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, EXPHIL_VALUE_SHARED},
-    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0, 0, 0},
+    {"mamba", "mamba", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"lstm", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"gru", "gru", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"attention", "attention", 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"mlp", "mlp", 3, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"ffn", "ffn", 0, 0, 0, 1, EXPHIL_TYPE_F32, 0, &bare, 0, 0, 0, USUAL},
+    {"all", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0, USUAL},
+    {"alone", "gru mamba", 0, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"queued", "lstm attention", 3, 1, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0, USUAL},
+    {"window", "mamba attention lstm", 1, 0, 1, 0, EXPHIL_TYPE_F32, 0, &small, 0, 0, 0, USUAL},
+    {"window_all", ALL, 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &bare, 1, 0, 0, USUAL},
+    {"double", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F64, 0, &small, 0, 0, 0, USUAL},
+    {"bf16", "attention ffn mlp", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0, USUAL},
+    {"bf16_mamba", "mamba", 0, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0, USUAL},
+    {"bf16_window", "gru lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &small, 0, 0, 0, USUAL},
+    {"int8", ALL, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0, USUAL},
+    {"int8_window", "mlp lstm", 0, 0, 1, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0, USUAL},
+    {"told", ALL, 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 1, 0, USUAL},
+    {"told_window", "gru attention", 2, 1, 1, 1, EXPHIL_TYPE_F64, 0, &small, 0, 1, 0, USUAL},
+    {"told_bare", "mamba", 0, 1, 0, 0, EXPHIL_TYPE_F32, 0, &bare, 1, 1, 0, USUAL},
+    {"value", "gru mamba", 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, EXPHIL_VALUE_SHARED, USUAL},
+    {"value_double", "attention", 0, 1, 1, 0, EXPHIL_TYPE_F64, 0, &small, 0, 0, EXPHIL_VALUE_DETACHED, USUAL},
+    {"value_int8", "lstm", 0, 0, 0, 0, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, EXPHIL_VALUE_SHARED,
+     USUAL},
+    {"others", OTHERS, 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0, USUAL},
+    {"others_window", OTHERS, 0, 0, 1, 0, EXPHIL_TYPE_F64, 0, &bare, 0, 0, 0, USUAL},
+    {"others_int8", OTHERS, 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 0, 0, 0, USUAL},
+    {"exphil", "norm gru_only norm", 1, 0, 0, 0, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0, EXPHIL},
+    {"exphil_told", "mamba_exphil", 2, 0, 1, 1, EXPHIL_TYPE_F64, 0, &small, 0, 1, EXPHIL_VALUE_SHARED,
+     EXPHIL},
+    {"slippi", "lstm_bare ffn_gelu", 2, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0, SLIPPI},
+    {"slippi_int8", "lstm_bare ffn_gelu", 2, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_I8, &small, 1, 0, 0,
+     SLIPPI},
+    {"slippi_window", "lstm_bare", 0, 0, 1, 1, EXPHIL_TYPE_F32, 0, &small, 1, 0, 0, SLIPPI},
+    {"deep", "mamba", 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, EXPHIL_VALUE_DETACHED, DEEP},
+    {"deep_alone", "mlp gru", 3, 1, 1, 0, EXPHIL_TYPE_F64, 0, &small, 0, 0, 0, DEEP},
+    {"deep_bf16", "ffn", 1, 0, 0, 1, EXPHIL_TYPE_F32, EXPHIL_TYPE_BF16, &bare, 0, 0, 0, DEEP},
+    {"plain", "lstm", 1, 0, 0, 1, EXPHIL_TYPE_F32, 0, &small, 0, 0, EXPHIL_VALUE_SHARED, PLAIN},
+    {"melee", NULL, 0, 0, 0, 0, EXPHIL_TYPE_F32, 0, NULL, 0, 0, 0, USUAL},
 };
 
 static exphil_model *create(exphil_context *context, const policy *p)
@@ -116,6 +152,7 @@ static exphil_model *create(exphil_context *context, const policy *p)
     config.heads = p->order;
     config.type = p->type;
     config.value = p->value;
+    end(&config, p->heads);
     if (p->spec) {
         config.hidden = 20;
         config.head_width = 18;

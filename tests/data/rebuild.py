@@ -67,13 +67,21 @@ class Config:
         self.neutral_start = getattr(self, "neutral_start", 0)
         self.conditions = getattr(self, "conditions", [])
         self.delays = getattr(self, "delays", [])
+        self.norm_epsilon = getattr(self, "norm_epsilon", 1e-5)
+        for name in ("no_final_norm", "head_layers", "head_units", "head_last", "no_head_past", "no_head_trunk", "input_width"):
+            setattr(self, name, getattr(self, name, 0))
+        self.activation = {"relu": F.relu, "gelu_tanh": gelu}.get(getattr(self, "head_activation", None), F.silu)
         self.delay, self.seen = self.delay_frames, self.S
+
+    def width_before(self, block):
+        changed = any(kind in ("lstm_only", "gru_only", "dense") for kind in self.kinds[:block])
+        return self.hidden if changed else self.input_width or self.hidden
 
     @staticmethod
     def pattern(text):
         stack = [[]]
         last = []
-        for word in re.findall(r"[a-z]+|\(|\)|\* *\d+", text):
+        for word in re.findall(r"[a-z_]+|\(|\)|\* *\d+", text):
             if word == "(":
                 stack.append([])
             elif word[0] == "*":
@@ -120,7 +128,19 @@ class Linear(nn.Module):
 # ---- blocks: forward takes u of all frames of an episode so far, [T, H], and gives f ----
 
 
+def gelu(x):
+    return x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
 class Mamba(nn.Module):
+    of_exphil = False
+
+    def rates(self):
+        return -torch.exp(self.A_log), self.D
+
+    def steps(self, r):
+        return F.softplus(self.dt_proj(r), threshold=1e9)
+
     def __init__(self, c):
         super().__init__()
         inner = c.mamba_expand * c.hidden
@@ -129,10 +149,11 @@ class Mamba(nn.Module):
         self.conv = nn.Module()
         self.conv.weight = nn.Parameter(torch.empty(inner, c.mamba_taps))
         self.conv.bias = nn.Parameter(torch.empty(inner))
-        self.x_proj = Linear(inner, sum(self.cut), c.weights, bias=False)
+        self.x_proj = Linear(inner, sum(self.cut), c.weights, bias=self.of_exphil)
         self.dt_proj = Linear(c.mamba_rank, inner, c.weights)
-        self.A_log = nn.Parameter(torch.empty(inner, c.mamba_states))
-        self.D = nn.Parameter(torch.empty(inner))
+        if not self.of_exphil:
+            self.A_log = nn.Parameter(torch.empty(inner, c.mamba_states))
+            self.D = nn.Parameter(torch.empty(inner))
         self.out_proj = Linear(inner, c.hidden, c.weights)
 
     def forward(self, u):
@@ -141,19 +162,29 @@ class Mamba(nn.Module):
         whole = torch.cat([torch.zeros(taps - 1, width), x]).t().unsqueeze(0)
         v = F.silu(F.conv1d(whole, self.conv.weight.unsqueeze(1), self.conv.bias, groups=width)[0].t())
         r, b, c = self.x_proj(v).split(self.cut, dim=-1)
-        delta = F.softplus(self.dt_proj(r), threshold=1e9)
-        a, h, rows = -torch.exp(self.A_log), torch.zeros_like(self.A_log), []
+        delta, (a, skip), rows = self.steps(r), self.rates(), []
+        h = torch.zeros_like(a)
         for t in range(u.shape[0]):
             h = torch.exp(delta[t][:, None] * a) * h + (delta[t] * v[t])[:, None] * b[t]
-            rows.append(h @ c[t] + self.D * v[t])
+            rows.append(h @ c[t] + skip * v[t])
         return self.out_proj(torch.stack(rows) * F.silu(z))
 
 
+class MambaExphil(Mamba):
+    of_exphil = True
+
+    def rates(self):
+        return -torch.arange(1.0, self.cut[1] + 1).repeat(self.conv.weight.shape[0], 1), 0.0
+
+    def steps(self, r):
+        return super().steps(r).clamp(0.001, 0.1)
+
+
 class Recurrent(nn.Module):
-    def __init__(self, c, gates):
+    def __init__(self, c, gates, width):
         super().__init__()
         self.rounded, self.hidden, self.gates = c.weights, c.hidden, gates
-        self.weight_ih = nn.Parameter(torch.empty(gates * c.hidden, c.hidden))
+        self.weight_ih = nn.Parameter(torch.empty(gates * c.hidden, width))
         self.weight_hh = nn.Parameter(torch.empty(gates * c.hidden, c.hidden))
         self.bias_ih = nn.Parameter(torch.empty(gates * c.hidden))
         self.bias_hh = nn.Parameter(torch.empty(gates * c.hidden))
@@ -168,8 +199,8 @@ class Recurrent(nn.Module):
 
 
 class Lstm(Recurrent):
-    def __init__(self, c):
-        super().__init__(c, 4)
+    def __init__(self, c, width):
+        super().__init__(c, 4, width)
 
     @staticmethod
     def cell(p, q, h, c):
@@ -179,8 +210,8 @@ class Lstm(Recurrent):
 
 
 class Gru(Recurrent):
-    def __init__(self, c):
-        super().__init__(c, 3)
+    def __init__(self, c, width):
+        super().__init__(c, 3, width)
 
     @staticmethod
     def cell(p, q, h):
@@ -211,18 +242,81 @@ class FeedForward(nn.Module):
     def __init__(self, c, inner):
         super().__init__()
         self.up = Linear(c.hidden, inner, c.weights)
-        self.up_norm = nn.LayerNorm(inner, eps=1e-5)
+        self.up_norm = nn.LayerNorm(inner, eps=c.norm_epsilon)
         self.down = Linear(inner, c.hidden, c.weights)
 
     def forward(self, u):
         return self.down(F.silu(self.up_norm(self.up(u))))
 
 
-def make_block(kind, c):
-    block = {"mamba": Mamba, "lstm": Lstm, "gru": Gru, "attention": Attention}.get(kind)
-    block = block(c) if block else FeedForward(c, c.hidden * (c.ffn_expand if kind == "ffn" else 1))
-    block.norm = nn.LayerNorm(c.hidden, eps=1e-5)
-    return block
+class FeedForwardGelu(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.up = Linear(c.hidden, c.ffn_expand * c.hidden, c.weights)
+        self.down = Linear(c.ffn_expand * c.hidden, c.hidden, c.weights)
+
+    def forward(self, u):
+        return self.down(gelu(self.up(u)))
+
+
+class Norm(nn.Module):
+    def __init__(self, c, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width, eps=c.norm_epsilon)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+class Block(nn.Module):
+    """f, and what is done with it; its tensors have the names of f's."""
+
+    KINDS = {"mamba": lambda c, x: Mamba(c), "mamba_exphil": lambda c, x: MambaExphil(c), "lstm": Lstm, "gru": Gru,
+             "attention": lambda c, x: Attention(c), "ffn": lambda c, x: FeedForward(c, c.ffn_expand * c.hidden),
+             "mlp": lambda c, x: FeedForward(c, c.hidden), "ffn_gelu": lambda c, x: FeedForwardGelu(c), "norm": Norm,
+             "relu": lambda c, x: nn.ReLU(), "dense": lambda c, x: Linear(x, c.hidden, c.weights)}
+
+    def __init__(self, kind, c, width):
+        super().__init__()
+        self.alone = kind.endswith("_only") or kind in ("dense", "norm", "relu")
+        self.bare = self.alone or kind.endswith("_bare")
+        self.f = self.KINDS[kind.replace("_bare", "").replace("_only", "")](c, width)
+        if not self.bare:
+            self.f.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
+
+    def forward(self, x):
+        f = self.f(x if self.bare else self.f.norm(x))
+        return f if self.alone else x + f
+
+
+# ---- heads with layers ----
+
+
+class Head(nn.Module):
+    """Its layers have their numbers as names."""
+
+    def __init__(self, c, h):
+        super().__init__()
+        z = c.hidden if c.no_head_trunk else c.head_width
+        for k in range(c.head_layers + 1):
+            last = k == c.head_layers
+            rounded = "BF16" if c.weights and not last else None
+            self.add_module(str(k), Linear(c.head_units if k else z, c.counts[h] if last else c.head_units, rounded))
+        if c.head_order == "autoregressive" and h:
+            self.before = nn.Parameter(torch.empty(c.first[h], c.head_units))
+        if c.head_last:
+            self.last = nn.Parameter(torch.empty(c.counts[h], c.head_units))
+        self.c = c
+
+    def forward(self, z, before, last):
+        s = getattr(self, "0")(z)
+        if hasattr(self, "before"):
+            s = s + before @ self.before
+        if hasattr(self, "last"):
+            s = s + last @ self.last
+        for k in range(1, self.c.head_layers + 1):
+            s = getattr(self, str(k))(self.c.activation(s))
+        return s
 
 
 # ---- the policy ----
@@ -237,15 +331,19 @@ class Policy(nn.Module):
         self.c = c = Config(metadata)
         half = "BF16" if c.weights else None
         width = c.float_count + sum(one["width"] for one in c.ids + c.conditions) + 8 * bool(c.delays) + c.S * c.L
-        self.input = Linear(width, c.hidden, half)
-        self.blocks = nn.ModuleList(make_block(kind, c) for kind in c.kinds)
-        self.norm = nn.LayerNorm(c.hidden, eps=1e-5)
+        self.input = Linear(width, c.width_before(0), half)
+        self.blocks = nn.ModuleList(Block(kind, c, c.width_before(i)) for i, kind in enumerate(c.kinds))
+        if not c.no_final_norm:
+            self.norm = nn.LayerNorm(c.hidden, eps=c.norm_epsilon)
         self.heads = nn.Module()
-        self.heads.trunk = Linear(c.hidden, c.head_width, half)
-        self.heads.logits = Linear(c.head_width, c.L)
-        if c.S:
+        if not c.no_head_trunk:
+            self.heads.trunk = Linear(c.hidden, c.head_width, half)
+        if not c.head_layers:
+            self.heads.logits = Linear(c.head_width, c.L)
+        if c.S and not c.no_head_past:
             self.heads.past = Linear(c.S * c.L, c.L, bias=False)
-        if c.head_order == "autoregressive":
+        self.layered = nn.ModuleList(Head(c, h) for h in range(len(c.heads))) if c.head_layers else None
+        if c.head_order == "autoregressive" and not c.head_layers:
             self.heads.embed = nn.Parameter(torch.empty(c.L, c.head_width))
         if c.value:
             self.value = nn.Module()
@@ -256,7 +354,10 @@ class Policy(nn.Module):
         self.tables += [weights.pop("conditions.%s.weight" % one["name"]) for one in c.conditions]
         self.tables += [weights.pop("delay.weight")] if c.delays else []
         self.told = [0] * len(c.conditions) + [len(c.delays)] * bool(c.delays)
-        self.load_state_dict(weights)
+        for h, head in enumerate(c.heads if c.head_layers else []):  # names of heads may have dots
+            for name in [name for name in weights if re.match(re.escape("heads.%s." % head["name"]) + r"(\d|before$|last$)", name)]:
+                weights["layered.%d.%s" % (h, name[len("heads.%s." % head["name"]):])] = weights.pop(name)
+        self.load_state_dict({re.sub(r"^(blocks\.\d+\.)", r"\1f.", name): value for name, value in weights.items()})
         self.requires_grad_(False)
 
     def tell(self, values, delay):
@@ -285,11 +386,18 @@ class Policy(nn.Module):
             rows.append(torch.cat([torch.tensor(floats[t].astype(np.float64))] + picked + [slots[-1]]))
         x = self.input(torch.stack(rows))
         for block in self.blocks:
-            x = x + block(block.norm(x))
-        s = self.heads.trunk(self.norm(x))
+            x = block(x)
+        u = x if self.c.no_final_norm else self.norm(x)
+        s = u if self.c.no_head_trunk else self.heads.trunk(u)
         if self.c.value:
-            self.values = self.value.out(F.silu(self.value.trunk(self.norm(x))))[:, 0]
-        direct = self.heads.past(torch.stack(slots)) if self.c.S else 0
+            self.values = self.value.out(F.silu(self.value.trunk(u)))[:, 0]
+        direct = self.heads.past(torch.stack(slots)) if self.c.S and not self.c.no_head_past else 0
+        if self.layered is not None:
+            taken_all = torch.stack([self.action_numbers(a) for a in taken])
+            newest = torch.stack([slot[:self.c.L] for slot in slots])
+            parts = [slice(first, first + count) for first, count in zip(self.c.first, self.c.counts)]
+            return direct + torch.cat([head(s, taken_all[:, :part.start], newest[:, part] if self.c.head_last else None)
+                                       for head, part in zip(self.layered, parts)], dim=-1)
         logits = torch.zeros(len(rows), self.c.L)
         for h, (first, count) in enumerate(zip(self.c.first, self.c.counts)):
             part = slice(first, first + count)

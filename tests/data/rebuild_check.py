@@ -155,8 +155,9 @@ class Page:
                 self.letters[cells[0]] = cells[1]
             elif columns[0] == "tensor" and set(cells[0]) != {"-"}:
                 pattern = re.escape(cells[0]).replace("<i>", r"(?P<i>\d+)")
-                for word in ("id", "condition"):
+                for word in ("id", "condition", "head"):
                     pattern = pattern.replace("<%s>" % word, r"(?P<%s>[a-z0-9_.]+)" % word)
+                pattern = pattern.replace("<k>", r"(?P<k>[1-9])")
                 self.tensors.append((kinds, re.compile(pattern + "$"), dict(zip(columns, cells))))
         self.used = set()
         check(self.letters and any(kinds for kinds, _, _ in self.tensors), "no tables in", path)
@@ -171,21 +172,24 @@ class Page:
             block, one = match.groupdict().get("i"), match.groupdict().get("id")
             kind = config.kinds[int(block)] if block else None
             if kinds is None or kind in kinds:
-                names = self.values(config, kind)
+                names = self.values(config, kind, int(block or 0))
                 told = match.groupdict().get("condition")
                 names["condition"] = next(
                     (types.SimpleNamespace(**i) for i in config.conditions if i["name"] == told), None)
+                names["head"] = next((types.SimpleNamespace(first=config.first[h], **one) for h, one in enumerate(config.heads)
+                                      if one["name"] == match.groupdict().get("head")), None)
+                names["k"] = int(match.groupdict().get("k") or 0)
                 names["id"] = next((types.SimpleNamespace(**i) for i in config.ids if i["name"] == one), None)
                 found.append((row, names))
         check(len(found) == 1, name, "stands in", len(found), "rows of the page")
         return found[0] if found else (None, None)
 
-    def values(self, config, kind):
+    def values(self, config, kind, block):
         def bernoulli(logit):
             return config.heads[max(h for h, first in enumerate(config.first) if first <= logit)]["kind"] == "bernoulli"
 
         names = dict(vars(config), sum=sum, sqrt=math.sqrt, log=math.log, kind=kind, bernoulli=bernoulli)
-        names.update(count=lambda _: len(config.kinds), len=len)
+        names.update(count=lambda _: len(config.kinds), len=len, block=block, width_before=config.width_before)
         for several in ("heads", "ids", "conditions"):
             keys = ("count", "width")
             names[several] = types.SimpleNamespace(**{k: [one.get(k, 0) for one in getattr(config, several)] for k in keys})
@@ -233,7 +237,10 @@ def check_tables(page, folder, name, policy):
         page.used.add(id(row))
         shape = evaluate(row["shape"], names)
         check(list(array.shape) == shape, name, tensor, "has shape", array.shape, "the page says", shape)
-        rounded = {"no": None, "BF16": c.weights and "BF16", "I8": c.weights}[row["rounded"]]
+        text = row["rounded"]
+        if " if " in text:
+            text = evaluate(text, dict(names, BF16="BF16", no="no"))
+        rounded = {"no": None, "BF16": c.weights and "BF16", "I8": c.weights}[text]
         check(kind == (rounded or c.type), name, tensor, "is", kind, "the page says", rounded or c.type)
         if plain:
             fresh, decayed = (file[tensor][1] for file in plain)

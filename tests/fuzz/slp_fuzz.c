@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-enum { FLOATS_MOST = 512 };
+enum { FLOATS_MOST = 512 }; /* melee2 has fewer */
 
 /* The row of the frame at a position by the calls for one frame; false: there is none. */
 static bool row_of(const exphil_slp *slp, int64_t position, int32_t port, float *floats, int32_t *ids,

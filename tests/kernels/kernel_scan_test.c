@@ -169,6 +169,32 @@ static void gradient(void **state)
     gradient_shape(&(scan_shape){1, 130, 18, 130, 0, true, true, true, 60});
 }
 
+/* Rates that are fixed are those of a_log = log(n + 1), in frames as in chunks, and have no gradient. */
+static void fixed_rates(void **state)
+{
+    const scan_shape some[] = {{2, 5, 37, 6, 1, true, false, true, 3},
+                               {2, 1, 37, 16, 1, true, true, true, 0},
+                               {1, 19, 80, 16, 0, true, false, true, 7}};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        case_seed(110 + i);
+        scan_layer l = scan_layer_fixed(&some[i]);
+        l.y = case_zeros(l.rows * l.s.width);
+        l.out = case_zeros(l.s.batch * l.state);
+        layer_forward(&l);
+        kt_case c = scan_case(&l), g = scan_gradient_case(&l);
+        kt_check(&c);
+        EACH_SET(set) {
+            double *together[KT_MOST];
+            kt_run(&c, set, NULL, 2, together);
+            for (int64_t b = 0; b < l.s.batch; b++) one_stream(&l, set, b, together);
+        }
+        g.tensors[SCAN_DX + 1].want = differences(&l, l.dt, l.rows * l.s.width, NULL);
+        g.tensors[SCAN_DX + 2].want = differences(&l, l.b, l.rows * l.s.states, NULL);
+        kt_check(&g);
+        case_release();
+    }
+}
+
 /* What is bad stays bad until a reset; a strong decay forgets everything, and nothing overflows. */
 static void bad_numbers(void **state)
 {
@@ -283,9 +309,9 @@ static void most_states(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),     cmocka_unit_test(frames),
-                                       cmocka_unit_test(gradient),    cmocka_unit_test(bad_numbers),
-                                       cmocka_unit_test(prepared),    cmocka_unit_test(long_time),
-                                       cmocka_unit_test(many_groups), cmocka_unit_test(most_states)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward),     cmocka_unit_test(frames),      cmocka_unit_test(gradient),
+        cmocka_unit_test(bad_numbers), cmocka_unit_test(prepared),    cmocka_unit_test(long_time),
+        cmocka_unit_test(fixed_rates), cmocka_unit_test(many_groups), cmocka_unit_test(most_states)};
     return cmocka_run_group_tests_name("kernel_scan", tests, NULL, NULL);
 }

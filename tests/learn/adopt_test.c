@@ -81,7 +81,7 @@ static bool step(exphil_session *session, const bench *b, int f, int32_t *action
 /* Frames from 20 on are those of a session that only knows the new weights and begins with the state of frame 20. */
 static void the_state_is_kept(void **unused)
 {
-    static const char *const patterns[] = {EACH_BLOCK "mamba attention gru mlp ffn"};
+    static const char *const patterns[] = {EACH_OF_SOME "mamba attention gru mlp ffn"};
     for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
         bench *b = bench_make(patterns[k], EXPHIL_MODE_CARRY);
         exphil_session *one = play(b->model[0], 1), *other = play(b->model[1], 1);

@@ -31,7 +31,7 @@ static void check_recomputed(const char *blocks, int32_t delay, int32_t heads, b
 
 static void what_was_played_is_recomputed(void **unused)
 {
-    static const char *const patterns[] = {EACH_BLOCK "mamba attention gru mlp ffn"};
+    static const char *const patterns[] = {EACH_OF_SOME "mamba attention gru mlp ffn"};
     static const int32_t delays[] = {0, 1, 18};
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
         for (int d = 0; d < 3; d++)

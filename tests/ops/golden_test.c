@@ -77,6 +77,26 @@ static int64_t setting(const golden *g, const char *key)
     return strtoll(text, NULL, 10);
 }
 
+/* What only some files say. */
+static double setting_or(const golden *g, const char *key, double otherwise)
+{
+    const char *text = xph_tensors_metadata(&g->file, key);
+    return text ? strtod(text, NULL) : otherwise;
+}
+
+static void take_later(const golden *g, exphil_model_config *config)
+{
+    config->norm_epsilon = setting_or(g, "norm_epsilon", 0);
+    config->no_final_norm = (int32_t)setting_or(g, "no_final_norm", 0);
+    config->head_layers = (int32_t)setting_or(g, "head_layers", 0);
+    config->head_units = (int64_t)setting_or(g, "head_units", 0);
+    config->head_activation = (int32_t)setting_or(g, "head_activation", 0);
+    config->head_last = (int32_t)setting_or(g, "head_last", 0);
+    config->no_head_past = (int32_t)setting_or(g, "no_head_past", 0);
+    config->input_width = (int64_t)setting_or(g, "input_width", 0);
+    config->no_head_trunk = (int32_t)setting_or(g, "no_head_trunk", 0);
+}
+
 static exphil_model_config config_of(const golden *g, int32_t type)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
@@ -95,6 +115,7 @@ static exphil_model_config config_of(const golden *g, int32_t type)
     config.delay_frames = (int32_t)setting(g, "delay_frames");
     config.heads = (int32_t)setting(g, "heads");
     config.type = type;
+    take_later(g, &config);
     return config;
 }
 
@@ -320,7 +341,10 @@ static void every_block_has_a_file(void **unused)
 /* Blocks in a row with heads that read what was drawn, and state that comes from outside. */
 static void mixtures_have_files(void **unused)
 {
-    static const char *const wanted[][3] = {{"network", "heads", "1"}, {"carried", "state", "1"}};
+    static const char *const wanted[][3] = {{"network", "heads", "1"},
+                                            {"carried", "state", "1"},
+                                            {"no_final_norm", "no_final_norm", "1"},
+                                            {"heads_of_slippi", "head_last", "1"}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         golden g = {.name = wanted[i][0], .context = test_context(NULL, NULL, 1)};
         open_golden(&g, EXPHIL_TYPE_F64);

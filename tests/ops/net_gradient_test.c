@@ -59,12 +59,14 @@ static void check_param(const probe *p, const xph_param *param, xph_rng *rng, co
 }
 
 /* Steps dt near 1 instead of the initial 1e-3..1e-1, so that all that hangs on dt has gradients well above
- * the noise of differences. */
+ * the noise of differences; but not of blocks that limit them, which have no A_log. */
 static void widen_steps(model_case *c)
 {
     for (int64_t i = 0; i < xph_model_param_count(c->model); i++) {
         const xph_param *param = xph_model_param(c->model, i);
-        if (!strstr(param->name, "dt_proj.bias")) continue;
+        const char *next =
+            xph_model_param(c->model, i + 1 < xph_model_param_count(c->model) ? i + 1 : i)->name;
+        if (!strstr(param->name, "dt_proj.bias") || !strstr(next, "A_log")) continue;
         for (int64_t k = 0; k < param->count; k++) ((double *)c->weights)[param->offset + k] += 4.0;
     }
 }
@@ -171,6 +173,21 @@ static void shared_values(void **unused)
     }
 }
 
+/* Heads with layers of their own, and no LayerNorm behind the blocks: every tensor, in both orders of heads. */
+static void other_ends(void **unused)
+{
+    for (int i = 0; i < 4 * MODEL_CASE_ENDS; i++) {
+        exphil_model_config config =
+            model_case_config(i & 1 ? "gru" : "norm relu dense mlp", EXPHIL_TYPE_F64);
+        config.heads = i / 2 & 1;
+        config.value = i & 1 ? EXPHIL_VALUE_SHARED : EXPHIL_VALUE_NONE;
+        config.hidden = 9;
+        if (!(i & 1)) config.input_width = i & 2 ? 14 : 5;
+        model_case_end(&config, i / 4);
+        check_model(&config, 3, 6, 4, true);
+    }
+}
+
 /* Gradients of a model with this kind of value head, in its own order of tensors, for dlogits and dvalues or without the
  * latter. */
 static model_case *gradients_of(exphil_context *context, int32_t value, bool asked)
@@ -253,7 +270,7 @@ int main(void)
         cmocka_unit_test(every_pattern),        cmocka_unit_test(autoregressive_with_resets_and_state),
         cmocka_unit_test(long_chunks),          cmocka_unit_test(other_games),
         cmocka_unit_test(gradients_accumulate), cmocka_unit_test(shared_values),
-        cmocka_unit_test(detached_values),
+        cmocka_unit_test(other_ends),           cmocka_unit_test(detached_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,7 @@ static void training_computes_the_same(void **unused)
         exphil_context *context = test_context(NULL, NULL, 2);
         exphil_model_config config = model_case_config(patterns[i], XPH_F32);
         config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+        if (i % 5 < MODEL_CASE_ENDS) model_case_end(&config, (int)(i % 5));
         exphil_model *model = model_case_create(context, &config);
         model_case *c = model_case_make(model, 3, 20, 6, 0.2, 31);
         size_t bytes = (size_t)(c->rows * c->shape->logits) * sizeof(double);
@@ -226,12 +227,13 @@ static int32_t most_likely(const double *logit, const xph_head *head)
 
 /* Deterministic drawing takes what is likeliest by its own logits, and these are the logits that the net
  * gives when it is told that these actions were taken. */
-static void drawing_decides_the_last_frame(void **unused)
+static void draw_the_last_frame(int32_t heads_of, int end)
 {
     enum { B = 3, T = 6 };
     exphil_context *context = test_context(NULL, NULL, 1);
     exphil_model_config config = model_case_config("mamba attention", XPH_F32);
-    config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    config.heads = heads_of;
+    if (end >= 0) model_case_end(&config, end);
     config.mode = EXPHIL_MODE_WINDOW;
     config.window_frames = T;
     exphil_model *model = model_case_create(context, &config);
@@ -265,6 +267,12 @@ static void drawing_decides_the_last_frame(void **unused)
     model_case_free(c);
     exphil_model_destroy(model);
     exphil_context_destroy(context);
+}
+
+static void drawing_decides_the_last_frame(void **unused)
+{
+    for (int end = -1; end < MODEL_CASE_ENDS; end++)
+        for (int32_t heads = 0; heads <= 1; heads++) draw_the_last_frame(heads, end);
 }
 
 int main(void)

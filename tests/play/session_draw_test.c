@@ -38,14 +38,15 @@ static void check_drawn(const float *logits, const float *noise, const exphil_he
     }
 }
 
-static void check_play(const exphil_head_play play[PLAY_HEADS], int32_t all_deterministic)
+static void check_play_of(const char *blocks, const exphil_head_play play[PLAY_HEADS],
+                          int32_t all_deterministic)
 {
     enum { FRAMES = 300 };
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     how.heads = play;
     how.deliver = EXPHIL_DELIVER_DECIDED;
     how.deterministic = all_deterministic;
-    play_pair p = play_pair_make("mamba", 1, how, how, FRAMES);
+    play_pair p = play_pair_make(blocks, 1, how, how, FRAMES);
     int32_t before[PLAY_HEADS], action[PLAY_HEADS], changes = 0;
     float logits[PLAY_LOGITS];
     exphil_head_play effective[PLAY_HEADS];
@@ -61,6 +62,13 @@ static void check_play(const exphil_head_play play[PLAY_HEADS], int32_t all_dete
     }
     assert_true(changes > 5);
     play_pair_free(&p);
+}
+
+static void check_play(const exphil_head_play play[PLAY_HEADS], int32_t all_deterministic)
+{
+    check_play_of("mamba", play, all_deterministic);
+    check_play_of("1:gru", play, all_deterministic);
+    check_play_of("2:mlp", play, all_deterministic);
 }
 
 static void heads_are_drawn_as_asked(void **state)

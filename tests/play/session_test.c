@@ -110,6 +110,24 @@ static void windows_have_the_bits_of_the_net(void **state)
     exphil_context_destroy(context);
 }
 
+static void other_heads_have_the_bits_of_the_net(void **state)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    for (int32_t i = 0; i < 16 * MODEL_CASE_ENDS; i++) {
+        exphil_model_config config = model_case_config(i & 1 ? "gru ffn_gelu" : "norm lstm_only",
+                                                       i % 3 ? EXPHIL_TYPE_F32 : EXPHIL_TYPE_F64);
+        config.heads = i / 2 & 1;
+        config.mode = i / 4 & 1;
+        config.window_frames = config.mode ? 5 : 0;
+        config.delay_frames = i / 8 & 1 ? 3 : 0;
+        config.no_previous_action = i % 5 == 1;
+        model_case_end(&config, i / 16);
+        if (!(i & 1)) config.input_width = i & 2 ? 31 : 13;
+        compare_with_net(context, config, 1 + i % 4, 17, 0.0);
+    }
+    exphil_context_destroy(context);
+}
+
 static void specs_without_floats_or_ids(void **state)
 {
     static const exphil_id_spec id = {"state", 9, 5};
@@ -318,11 +336,17 @@ static void parents_may_go_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_have_the_bits_of_the_net),   cmocka_unit_test(double_precision_too),
-        cmocka_unit_test(windows_have_the_bits_of_the_net), cmocka_unit_test(specs_without_floats_or_ids),
-        cmocka_unit_test(due_is_decided_d_frames_ago),      cmocka_unit_test(an_override_is_what_was_done),
-        cmocka_unit_test(a_stream_alone_is_the_same),       cmocka_unit_test(a_second_caller_is_refused),
-        cmocka_unit_test(a_forked_child_is_refused),        cmocka_unit_test(parents_may_go_first),
+        cmocka_unit_test(steps_have_the_bits_of_the_net),
+        cmocka_unit_test(double_precision_too),
+        cmocka_unit_test(windows_have_the_bits_of_the_net),
+        cmocka_unit_test(other_heads_have_the_bits_of_the_net),
+        cmocka_unit_test(specs_without_floats_or_ids),
+        cmocka_unit_test(due_is_decided_d_frames_ago),
+        cmocka_unit_test(an_override_is_what_was_done),
+        cmocka_unit_test(a_stream_alone_is_the_same),
+        cmocka_unit_test(a_second_caller_is_refused),
+        cmocka_unit_test(a_forked_child_is_refused),
+        cmocka_unit_test(parents_may_go_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

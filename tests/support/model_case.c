@@ -35,6 +35,23 @@ exphil_model_config model_case_config(const char *blocks, int32_t type)
     return config;
 }
 
+void model_case_end(exphil_model_config *config, int end)
+{
+    enum { EXPHIL, SLIPPI, DEEP, PLAIN };
+    static const int32_t layers[] = {1, 2, 3, 0};
+    config->head_layers = layers[end];
+    config->head_units = end == EXPHIL ? 9 : end == SLIPPI ? 14 : 0;
+    config->head_activation = end == DEEP    ? EXPHIL_ACTIVATION_GELU_TANH
+                              : end == PLAIN ? EXPHIL_ACTIVATION_SILU
+                                             : EXPHIL_ACTIVATION_RELU;
+    config->head_last =
+        (end == SLIPPI || end == DEEP) && (config->delay_frames || !config->no_previous_action);
+    config->no_head_past = end == SLIPPI || end == PLAIN;
+    config->no_head_trunk = end == EXPHIL;
+    config->no_final_norm = end != DEEP;
+    config->norm_epsilon = end == SLIPPI ? 1e-6 : end == PLAIN ? 1e-3 : 0.0;
+}
+
 exphil_model *model_case_create(exphil_context *context, const exphil_model_config *config)
 {
     exphil_model *model = NULL;

@@ -12,6 +12,10 @@
  * pattern of all, which may go on. */
 #define EACH_BLOCK                        XPH_BLOCKS(MODEL_CASE_ALONE)
 #define ALL_BLOCKS                        XPH_BLOCKS(MODEL_CASE_ONE_OF_ALL)
+/* For what takes long: one of those that share their code, each alone or all in a row. The others differ from them in what
+ * of it they use (a LayerNorm or none, x added or not), which the tests of lib/model walk through. */
+#define EACH_OF_SOME                      "mamba", "lstm", "gru_only", "attention", "mlp", "ffn_gelu", "mamba_exphil",
+#define SOME_BLOCKS                       "mamba lstm gru_only attention mlp ffn_gelu mamba_exphil "
 #define MODEL_CASE_ALONE(NAME, name)      #name,
 #define MODEL_CASE_ONE_OF_ALL(NAME, name) #name " "
 
@@ -20,6 +24,10 @@ extern const exphil_spec model_case_spec;
 
 /* Small odd sizes (hidden 24, and so on) on that spec; the caller changes what it wants. */
 exphil_model_config model_case_config(const char *blocks, int32_t type);
+/* Ways of ending that are not the usual, 0 to MODEL_CASE_ENDS - 1: heads with layers as ExPhil has them, as slippi-ai does, deep
+ * ones, and no LayerNorm behind the blocks. */
+enum { MODEL_CASE_ENDS = 4 };
+void model_case_end(exphil_model_config *config, int end);
 /* Fails the test when it cannot be made. */
 exphil_model *model_case_create(exphil_context *context, const exphil_model_config *config);
 

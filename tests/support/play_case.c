@@ -226,9 +226,11 @@ play_pair play_pair_make(const char *blocks, int32_t delay, exphil_session_confi
                          int64_t frames)
 {
     play_pair p = {.context = test_context(NULL, NULL, 1)};
-    exphil_model_config config = model_case_config(blocks, EXPHIL_TYPE_F32);
+    bool end = blocks[1] == ':';
+    exphil_model_config config = model_case_config(end ? blocks + 2 : blocks, EXPHIL_TYPE_F32);
     config.delay_frames = delay;
     config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    if (end) model_case_end(&config, blocks[0] - '0');
     p.model = play_model(p.context, &config, 0.2);
     p.a = play_session(p.model, &a);
     p.b = play_session(p.model, &b);

@@ -43,6 +43,7 @@ typedef struct play_pair {
     exphil_session *a, *b;
     play_frames *f;
 } play_pair;
+/* Blocks that begin with an end's number (model_case_end) and a colon have that end. */
 play_pair play_pair_make(const char *blocks, int32_t delay, exphil_session_config a, exphil_session_config b,
                          int64_t frames);
 void play_pair_free(play_pair *p);

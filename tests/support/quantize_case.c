@@ -19,12 +19,15 @@ int quantize_end(void **state)
 }
 
 const int32_t quantize_types[2] = {EXPHIL_TYPE_BF16, EXPHIL_TYPE_I8};
-const char *const quantize_patterns[QUANTIZE_PATTERNS] = {EACH_BLOCK "(gru ffn)*2"};
+const char *const quantize_patterns[QUANTIZE_PATTERNS] = {EACH_BLOCK "(gru ffn)*2", "0:gru", "1:lstm",
+                                                          "2:mlp", "3:ffn"};
 
 exphil_model *quantize_plain(const char *blocks)
 {
-    exphil_model_config config = model_case_config(blocks, EXPHIL_TYPE_F32);
+    bool end = blocks[1] == ':';
+    exphil_model_config config = model_case_config(end ? blocks + 2 : blocks, EXPHIL_TYPE_F32);
     config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    if (end) model_case_end(&config, blocks[0] - '0');
     return play_model(quantize_context, &config, 0.1);
 }
 

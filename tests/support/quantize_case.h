@@ -10,10 +10,11 @@ extern exphil_context *quantize_context;
 int quantize_begin(void **state);
 int quantize_end(void **state);
 
-enum { QUANTIZE_PATTERNS = XPH_BLOCK_KINDS + 1 };
+enum { QUANTIZE_PATTERNS = XPH_BLOCK_KINDS + 1 + MODEL_CASE_ENDS };
 extern const int32_t quantize_types[2];
 extern const char *const quantize_patterns[QUANTIZE_PATTERNS];
 
+/* A pattern that begins with an end's number and a colon has that end. */
 exphil_model *quantize_plain(const char *blocks); /* not rounded */
 exphil_model *quantize_rounded(const exphil_model *model, int32_t type);
 exphil_model *quantize_load(const char *path);

@@ -1,6 +1,8 @@
 /* Layers and cases for the tests of the selective scan. */
 #include "scan_case.h"
 
+#include <math.h>
+
 scan_layer scan_layer_make(const scan_shape *s)
 {
     scan_layer l = {.s = *s, .rows = s->batch * s->time, .state = s->width * s->states};
@@ -19,11 +21,23 @@ scan_layer scan_layer_make(const scan_shape *s)
     return l;
 }
 
+scan_layer scan_layer_fixed(const scan_shape *s)
+{
+    scan_layer l = scan_layer_make(s);
+    l.fixed = true;
+    for (int64_t i = 0; i < l.state; i++) l.a_log[i] = log((double)(i % s->states + 1));
+    return l;
+}
+
 static xph_scan_args args_of(const scan_layer *l)
 {
     const scan_shape *s = &l->s;
-    return (xph_scan_args){
-        .batch = s->batch, .time = s->time, .width = s->width, .states = s->states, .reset = l->reset};
+    return (xph_scan_args){.batch = s->batch,
+                           .time = s->time,
+                           .width = s->width,
+                           .states = s->states,
+                           .reset = l->reset,
+                           .fixed = l->fixed};
 }
 
 scan_layer scan_frame_of(const scan_layer *all, int64_t row)
@@ -46,7 +60,7 @@ kt_case scan_case(const scan_layer *l)
         KT_FIELD(xph_scan_args, x, ldx, l->rows, s->width, KT_IN, l->x, NULL),
         KT_FIELD(xph_scan_args, dt, lddt, l->rows, s->width, KT_IN, l->dt, NULL),
         KT_FLAT(xph_scan_args, delta_bias, 1, s->width, KT_IN, l->bias, NULL),
-        KT_FLAT(xph_scan_args, a_log, s->width, s->states, KT_IN, l->a_log, NULL),
+        KT_FLAT(xph_scan_args, a_log, s->width, s->states, KT_IN, l->fixed ? NULL : l->a_log, NULL),
         KT_FIELD(xph_scan_args, b, ldb, l->rows, s->states, KT_IN, l->b, NULL),
         KT_FIELD(xph_scan_args, c, ldc, l->rows, s->states, KT_IN, l->c, NULL),
         KT_FLAT(xph_scan_args, skip, 1, s->width, KT_IN, l->skip, NULL),
@@ -82,7 +96,7 @@ kt_case scan_gradient_case(const scan_layer *l)
 {
     const scan_shape *s = &l->s;
     int64_t rows = l->rows, width = s->width, states = s->states;
-    double *da = case_random(l->state, -1, 1);
+    double *da = l->fixed ? NULL : case_random(l->state, -1, 1);
     double *dskip = l->skip ? case_random(width, -1, 1) : NULL;
     double *dbias = l->bias ? case_random(width, -1, 1) : NULL;
     double *dz = l->z ? case_random(rows * width, 5, 6) : NULL;
@@ -93,7 +107,7 @@ kt_case scan_gradient_case(const scan_layer *l)
         KT_FIELD(xph_scan_grad_args, fwd.x, fwd.ldx, rows, width, KT_IN, l->x, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.dt, fwd.lddt, rows, width, KT_IN, l->dt, NULL),
         KT_FLAT(xph_scan_grad_args, fwd.delta_bias, 1, width, KT_IN, l->bias, NULL),
-        KT_FLAT(xph_scan_grad_args, fwd.a_log, width, states, KT_IN, l->a_log, NULL),
+        KT_FLAT(xph_scan_grad_args, fwd.a_log, width, states, KT_IN, l->fixed ? NULL : l->a_log, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.b, fwd.ldb, rows, states, KT_IN, l->b, NULL),
         KT_FIELD(xph_scan_grad_args, fwd.c, fwd.ldc, rows, states, KT_IN, l->c, NULL),
         KT_FLAT(xph_scan_grad_args, fwd.skip, 1, width, KT_IN, l->skip, NULL),
@@ -106,7 +120,7 @@ kt_case scan_gradient_case(const scan_layer *l)
         KT_FIELD(xph_scan_grad_args, db, lddb, rows, states, KT_OUT, NULL, NULL),
         KT_FIELD(xph_scan_grad_args, dc, lddc, rows, states, KT_OUT, NULL, NULL),
         KT_FIELD(xph_scan_grad_args, dz, lddz, rows, width, role_z, dz, NULL),
-        KT_FLAT(xph_scan_grad_args, da_log, width, states, KT_ADD, da, NULL),
+        KT_FLAT(xph_scan_grad_args, da_log, width, states, l->fixed ? KT_IN : KT_ADD, da, NULL),
         KT_FLAT(xph_scan_grad_args, dskip, 1, width, role_skip, dskip, NULL),
         KT_FLAT(xph_scan_grad_args, ddelta_bias, 1, width, l->bias ? KT_ADD : KT_IN, dbias, NULL),
         KT_FIELD(xph_scan_grad_args, dstate_in, fwd.ld_state, s->batch, l->state, role_in, din, NULL),

@@ -17,10 +17,13 @@ typedef struct scan_layer {
     double *x, *dt, *bias, *a_log, *b, *c, *skip, *z, *in, *dy, *dout;
     double *y, *out; /* what is wanted; NULL: not compared */
     uint8_t *reset;
+    bool fixed; /* rates; a_log is what they would be made of, and not given */
 } scan_layer;
 
 /* Without what is wanted. */
 scan_layer scan_layer_make(const scan_shape *s);
+/* With rates that are fixed. */
+scan_layer scan_layer_fixed(const scan_shape *s);
 /* One frame of all. */
 scan_layer scan_frame_of(const scan_layer *all, int64_t row);
 

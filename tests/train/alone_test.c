@@ -121,9 +121,10 @@ static void assert_figures(const exphil_report *got, const figures *want, bool l
 
 /* A policy after a few updates: what it was born with repeats whatever it did last. */
 static int64_t trained_as_a_session(const char *blocks, int32_t mode, int32_t delay, int32_t heads,
-                                    int32_t threads)
+                                    int32_t threads, int end)
 {
     train_plan plan = train_plan_of(blocks, mode);
+    if (end >= 0) model_case_end(&plan.model, end);
     plan.episodes = 9;
     plan.threads = threads;
     plan.model.delay_frames = delay;
@@ -146,21 +147,22 @@ static int64_t trained_as_a_session(const char *blocks, int32_t mode, int32_t de
 
 static void as_a_session(void **state)
 {
-    static const char *const patterns[] = {EACH_BLOCK ALL_BLOCKS "gru"};
+    static const char *const patterns[] = {EACH_OF_SOME ALL_BLOCKS "gru"};
     int64_t exact = 0;
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t mode = 0; mode <= 1; mode++)
             for (int32_t delay = 0; delay <= 3; delay += 3)
                 for (int32_t threads = 1; threads <= 3; threads += 2)
                     exact +=
-                        trained_as_a_session(patterns[p], mode, delay, EXPHIL_HEADS_INDEPENDENT, threads);
+                        trained_as_a_session(patterns[p], mode, delay, EXPHIL_HEADS_INDEPENDENT, threads, -1);
     assert_true(exact > 100); /* the figures are of something */
 }
 
 static void as_a_session_head_by_head(void **state)
 {
     for (int32_t mode = 0; mode <= 1; mode++)
-        (void)trained_as_a_session("gru", mode, 3 * mode, EXPHIL_HEADS_AUTOREGRESSIVE, 2);
+        for (int end = -1; end < MODEL_CASE_ENDS; end++)
+            (void)trained_as_a_session("gru", mode, 3 * mode, EXPHIL_HEADS_AUTOREGRESSIVE, 2, end);
 }
 
 /* Logits in double, and of rounded weights: a session gives floats of the former. */

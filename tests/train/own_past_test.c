@@ -92,9 +92,12 @@ static void neutral_starts(exphil_batch *batch, int64_t slots)
 
 /* An update with own_past, and one of a batch whose past was replaced by hand: gradients, and all that follows, are the
  * same to the last bit. */
-static void as_replaced_by_hand(const char *blocks, int32_t delay, double share, int32_t heads, bool several)
+static void as_replaced_by_hand(const char *blocks, int32_t delay, double share, int32_t heads, bool several,
+                                int end)
 {
     train_plan plan = plan_of(blocks, delay, share), plain = plan_of(blocks, delay, 0);
+    if (end >= 0) model_case_end(&plan.model, end);
+    if (end >= 0) model_case_end(&plain.model, end);
     plan.model.heads = plain.model.heads = heads;
     plan.model.delays = plain.model.delays = several ? delays : NULL;
     plan.model.delay_count = plain.model.delay_count = several ? DELAYS : 0;
@@ -135,8 +138,8 @@ static void the_update_is_that_of_its_mixed_past(void **state)
     static const char *const patterns[] = {EACH_BLOCK ALL_BLOCKS};
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t delay = 0; delay <= 2; delay += 2) {
-            as_replaced_by_hand(patterns[p], delay, 0.5, EXPHIL_HEADS_INDEPENDENT, false);
-            as_replaced_by_hand(patterns[p], delay, 1.0, EXPHIL_HEADS_AUTOREGRESSIVE, false);
+            as_replaced_by_hand(patterns[p], delay, 0.5, EXPHIL_HEADS_INDEPENDENT, false, (int)p % 5 - 1);
+            as_replaced_by_hand(patterns[p], delay, 1.0, EXPHIL_HEADS_AUTOREGRESSIVE, false, (int)p % 5 - 1);
         }
 }
 
@@ -145,8 +148,10 @@ static void slots_that_are_not_seen_stay_neutral(void **state)
 {
     static const char *const patterns[] = {EACH_BLOCK ALL_BLOCKS};
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++) {
-        as_replaced_by_hand(patterns[p], delays[DELAYS - 1], 0.5, EXPHIL_HEADS_INDEPENDENT, true);
-        as_replaced_by_hand(patterns[p], delays[DELAYS - 1], 1.0, EXPHIL_HEADS_AUTOREGRESSIVE, true);
+        as_replaced_by_hand(patterns[p], delays[DELAYS - 1], 0.5, EXPHIL_HEADS_INDEPENDENT, true,
+                            (int)p % 5 - 1);
+        as_replaced_by_hand(patterns[p], delays[DELAYS - 1], 1.0, EXPHIL_HEADS_AUTOREGRESSIVE, true,
+                            (int)p % 5 - 1);
     }
 }
 

@@ -15,7 +15,7 @@
 /* Two runs with everything on that a checkpoint must hold. */
 static train_plan plan_of(int32_t mode, int32_t threads)
 {
-    train_plan plan = train_plan_of(mode ? "gru attention" : ALL_BLOCKS, mode);
+    train_plan plan = train_plan_of(mode ? "gru attention" : SOME_BLOCKS, mode);
     plan.threads = threads;
     plan.adam.ema_decay = 0.98;
     plan.adam.decay = 0.01;

@@ -10,6 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Those of 0.1, whose digests are kept since; and the others. */
+#define FIRST_BLOCKS "mamba lstm gru attention mlp ffn"
+enum { FIRST_COUNT = 6 };
+
+static void later_blocks(char pattern[XPH_BLOCKS_TEXT])
+{
+    pattern[0] = 0;
+    for (xph_block_kind kind = FIRST_COUNT; xph_block_word(kind); kind++)
+        strcat(strcat(pattern, xph_block_word(kind)), " ");
+}
+
 enum { DOTS = 1024, DOT_LENGTH = 577, UPDATES = 20, STEPS = 10000 };
 
 #define EVERY_LEVEL(isa)                                                                                     \
@@ -91,9 +102,9 @@ static void dot_products(void **state)
 
 /* ---- training ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t trained(int64_t batch, const char *isa, int32_t workers)
+static uint64_t trained(const char *blocks, int64_t batch, const char *isa, int32_t workers)
 {
-    train_plan plan = train_plan_of(ALL_BLOCKS, EXPHIL_MODE_CARRY);
+    train_plan plan = train_plan_of(blocks, EXPHIL_MODE_CARRY);
     plan.sampling.batch = batch;
     plan.episodes = 70;
     plan.threads = workers;
@@ -114,8 +125,8 @@ static void updates(void **state)
         uint64_t first = 0;
         EVERY_LEVEL(isa)
         for (size_t t = 0; t < THREADS; t++)
-            same("updates", &first, trained(batches[b], xph_isa_name(isa), threads[t]), xph_isa_name(isa),
-                 batches[b], threads[t]);
+            same("updates", &first, trained(FIRST_BLOCKS, batches[b], xph_isa_name(isa), threads[t]),
+                 xph_isa_name(isa), batches[b], threads[t]);
         tell("updates", batches[b], first);
     }
 }
@@ -123,14 +134,14 @@ static void updates(void **state)
 /* ---- play --------------------------------------------------------------------------------------------------------- */
 
 /* Logits of the first stream over so many frames; the others see frames of their own. */
-static uint64_t played(int64_t streams, int64_t steps, int32_t weights, const char *isa)
+static uint64_t played(const char *blocks, int64_t streams, int64_t steps, int32_t weights, const char *isa)
 {
     exphil_context_config with = EXPHIL_CONTEXT_CONFIG_INIT;
     exphil_context *context = NULL;
     with.cpu_isa = isa;
     with.threads = 1;
     assert_ok(exphil_context_create(&with, &context, NULL));
-    exphil_model_config config = model_case_config(ALL_BLOCKS, EXPHIL_TYPE_F32);
+    exphil_model_config config = model_case_config(blocks, EXPHIL_TYPE_F32);
     exphil_model *model = play_model(context, &config, 0.05), *narrow = NULL;
     if (weights != EXPHIL_TYPE_F32) {
         assert_ok(exphil_model_quantize(model, weights, &narrow, NULL));
@@ -177,14 +188,35 @@ static void steps(void **state)
         uint64_t first = 0;
         EVERY_LEVEL(isa)
         for (size_t b = 0; b < 3; b++)
-            same("steps of many streams", &first, played(batches[b], 200, types[i], xph_isa_name(isa)),
-                 xph_isa_name(isa), batches[b], 200);
+            same("steps of many streams", &first,
+                 played(FIRST_BLOCKS, batches[b], 200, types[i], xph_isa_name(isa)), xph_isa_name(isa),
+                 batches[b], 200);
         tell(names[i], 200, first);
     }
     uint64_t first = 0;
     EVERY_LEVEL(isa)
-    same("steps", &first, played(1, STEPS, EXPHIL_TYPE_F32, xph_isa_name(isa)), xph_isa_name(isa), 1, STEPS);
+    same("steps", &first, played(FIRST_BLOCKS, 1, STEPS, EXPHIL_TYPE_F32, xph_isa_name(isa)),
+         xph_isa_name(isa), 1, STEPS);
     tell("steps", STEPS, first);
+}
+
+static void blocks_after_the_first(void **state)
+{
+    char pattern[XPH_BLOCKS_TEXT];
+    uint64_t update = 0, step = 0, narrow = 0;
+    later_blocks(pattern);
+    EVERY_LEVEL(isa)
+    {
+        const char *name = xph_isa_name(isa);
+        for (int32_t t = 1; t <= 2; t++) same("updates", &update, trained(pattern, 7, name, t), name, 7, t);
+        for (int64_t b = 1; b <= 3; b += 2) {
+            same("steps", &step, played(pattern, b, 100, EXPHIL_TYPE_F32, name), name, b, 100);
+            same("steps", &narrow, played(pattern, b, 100, EXPHIL_TYPE_I8, name), name, b, 100);
+        }
+    }
+    tell("later updates", 7, update);
+    tell("later f32", 100, step);
+    tell("later int8", 100, narrow);
 }
 
 /* ---- what was kept ------------------------------------------------------------------------------------------------ */
@@ -204,6 +236,7 @@ int main(void)
         cmocka_unit_test(dot_products),
         cmocka_unit_test(updates),
         cmocka_unit_test(steps),
+        cmocka_unit_test(blocks_after_the_first),
         cmocka_unit_test(digests_are_the_kept_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static void on_a_small_stack(const task *t)
 
 static exphil_model_config model_of(const task *t)
 {
-    exphil_model_config config = model_case_config(ALL_BLOCKS, t->type);
+    exphil_model_config config = model_case_config(SOME_BLOCKS, t->type);
     config.mode = t->mode;
     config.window_frames = t->mode == EXPHIL_MODE_WINDOW ? 6 : 0;
     config.hidden = 72; /* more than a panel of weights, and no multiple of one */
@@ -90,7 +90,7 @@ static exphil_model_config model_of(const task *t)
 
 static train_plan plan_of(const task *t)
 {
-    train_plan plan = train_plan_of(ALL_BLOCKS, t->mode);
+    train_plan plan = train_plan_of(SOME_BLOCKS, t->mode);
     plan.model = model_of(t);
     plan.isa = t->isa;
     plan.sampling.batch = 14;                                  /* rows for more than one sum of a gradient */

@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-static const char *const names[] = {"melee2", "exphil288"};
+enum { LAYOUTS = 4 };
+static const char *const names[LAYOUTS] = {"melee2", "exphil288", "slippi", "slippi-nana"};
 
 static exphil_melee_field field_at(const char *layout, int64_t index)
 {
@@ -34,9 +35,12 @@ static void check_cover(const char *layout, int64_t floats, int64_t ids)
 
 static void test_cover(void **state)
 {
-    assert_true(xph_melee_layout_melee2.float_count <= XPH_MELEE_FLOATS_MOST);
+    for (int i = 0; i < LAYOUTS; i++)
+        assert_true(xph_melee_layout_find(names[i])->float_count <= XPH_MELEE_FLOATS_MOST);
     check_cover("melee2", 278, 18);
     check_cover("exphil288", 288, 0);
+    check_cover("slippi", 960, 0);
+    check_cover("slippi-nana", 1854, 0);
     check_cover(NULL, 278, 18);
 }
 
@@ -54,7 +58,7 @@ static void check_field(const exphil_melee_field *field)
 
 static void test_fields(void **state)
 {
-    for (int layout = 0; layout < 2; layout++) {
+    for (int layout = 0; layout < LAYOUTS; layout++) {
         int64_t count = exphil_melee_field_count(names[layout]);
         for (int64_t i = 0; i < count; i++) {
             exphil_melee_field field = field_at(names[layout], i);
@@ -70,10 +74,10 @@ static void test_fields(void **state)
 /* Numbers need a text for the day they are not finite; offsets need the source they name. */
 static void test_trouble(void **state)
 {
-    const xph_melee_layout *layouts[] = {&xph_melee_layout_melee2, &xph_melee_layout_exphil288};
-    for (int k = 0; k < 2; k++) {
-        for (int32_t i = 0; i < layouts[k]->section_count; i++) {
-            const xph_melee_section *section = &layouts[k]->sections[i];
+    for (int k = 0; k < LAYOUTS; k++) {
+        const xph_melee_layout *layout = xph_melee_layout_find(names[k]);
+        for (int32_t i = 0; i < layout->section_count; i++) {
+            const xph_melee_section *section = &layout->sections[i];
             for (int32_t j = 0; j < section->count; j++) {
                 const xph_melee_field *field = &section->fields[j];
                 assert_int_equal(field->trouble != NULL, field->kind == XPH_FIELD_NUMBER);
@@ -101,15 +105,16 @@ static void test_id_specs(void **state)
 
 static void test_presets(void **state)
 {
-    const char *codecs[] = {"exphil81", "exphil81-floor"};
-    uint64_t hashes[4];
-    for (int i = 0; i < 4; i++) {
+    const char *codecs[] = {"exphil81", "exphil81-floor", "slippi", "slippi-fine"};
+    const int64_t logits[] = {81, 81, 81, 151};
+    uint64_t hashes[4 * LAYOUTS];
+    for (int i = 0; i < 4 * LAYOUTS; i++) {
         exphil_spec spec = EXPHIL_SPEC_INIT;
-        assert_int_equal(exphil_melee_spec(names[i / 2], codecs[i % 2], &spec, NULL), EXPHIL_OK);
+        assert_int_equal(exphil_melee_spec(names[i / 4], codecs[i % 4], &spec, NULL), EXPHIL_OK);
         assert_int_equal(xph_spec_check(&spec, NULL), EXPHIL_OK);
-        assert_int_equal(xph_spec_logits(&spec), 81);
-        assert_string_equal(spec.layout, names[i / 2]);
-        assert_string_equal(spec.codec, codecs[i % 2]);
+        assert_int_equal(xph_spec_logits(&spec), logits[i % 4]);
+        assert_string_equal(spec.layout, names[i / 4]);
+        assert_string_equal(spec.codec, codecs[i % 4]);
         hashes[i] = exphil_spec_hash(&spec);
         for (int j = 0; j < i; j++) assert_true(hashes[i] != hashes[j]);
     }
@@ -121,11 +126,11 @@ static void test_presets(void **state)
 /* Known answers. Rows in files mean what these hashes say: whoever changes a table must mean to. */
 static void test_hashes(void **state)
 {
-    uint64_t melee2 = xph_melee_layout_hash(&xph_melee_layout_melee2);
-    uint64_t exphil288 = xph_melee_layout_hash(&xph_melee_layout_exphil288);
-    if (melee2 != UINT64_C(0x982da86c9d58967e) || exphil288 != UINT64_C(0x9a1793b78e8bd66b)) {
-        fail_msg("melee2 %016llx, exphil288 %016llx", (unsigned long long)melee2,
-                 (unsigned long long)exphil288);
+    static const uint64_t known[LAYOUTS] = {UINT64_C(0x982da86c9d58967e), UINT64_C(0x9a1793b78e8bd66b),
+                                            UINT64_C(0xc3746a7585509f5b), UINT64_C(0xf8897e985ee215e9)};
+    for (int i = 0; i < LAYOUTS; i++) {
+        uint64_t hash = xph_melee_layout_hash(xph_melee_layout_find(names[i]));
+        if (hash != known[i]) fail_msg("%s %016llx", names[i], (unsigned long long)hash);
     }
 }
 

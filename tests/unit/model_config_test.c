@@ -2,6 +2,8 @@
  * their places. */
 #include "model_case.h"
 
+#include <math.h>
+
 #include "model/tensor_table.h"
 
 #include <stdlib.h>
@@ -67,6 +69,113 @@ static void fields_are_named(void **state)
     REFUSE_FIELD(mode, 2);
     REFUSE_FIELD(heads, -1);
     REFUSE_FIELD(reserved, 1);
+    REFUSE_FIELD(norm_epsilon, -1e-5);
+    REFUSE_FIELD(norm_epsilon, 1e-13);
+    REFUSE_FIELD(norm_epsilon, 0.2);
+    REFUSE_FIELD(norm_epsilon, (double)NAN);
+    REFUSE_FIELD(norm_epsilon, (double)INFINITY);
+    REFUSE_FIELD(no_final_norm, 2);
+    REFUSE_FIELD(head_layers, -1);
+    REFUSE_FIELD(head_layers, 5);
+    REFUSE_FIELD(head_activation, 3);
+    REFUSE_FIELD(head_activation, -1);
+    REFUSE_FIELD(head_last, 2);
+    REFUSE_FIELD(no_head_past, -1);
+    REFUSE_FIELD(no_head_trunk, INT32_MAX);
+}
+
+#define REFUSE_WITH_LAYERS(field, value)                                                                     \
+  do {                                                                                                       \
+    exphil_model_config config = model_case_config("mamba", EXPHIL_TYPE_F32);                                \
+    config.head_layers = 1;                                                                                  \
+    config.field = value;                                                                                    \
+    refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config." #field);                                \
+  } while (0)
+
+/* Width of x in front of the blocks: whoever adds to x needs hidden, and somebody must get there. */
+static void input_widths(void **state)
+{
+    static const char *const wrong[] = {"mamba", "norm mlp",    "relu*2 attention dense",
+                                        "norm",  "norm relu*3", "lstm_bare"};
+    static const char *const right[] = {"dense", "norm gru_only mlp", "relu dense relu",
+                                        "(norm relu)*2 lstm_only mamba"};
+    fixture *f = *state;
+    REFUSE_FIELD(input_width, -1);
+    REFUSE_FIELD(input_width, 8193);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        exphil_model_config config = model_case_config(wrong[i], EXPHIL_TYPE_F32);
+        config.input_width = 25;
+        refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config.input_width is 25 and hidden 24: ");
+        config.input_width = config.hidden; /* says nothing */
+        exphil_model_destroy(model_case_create(f->context, &config));
+    }
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        exphil_model_config config = model_case_config(right[i], EXPHIL_TYPE_F32);
+        config.input_width = 7;
+        exphil_model *model = model_case_create(f->context, &config);
+        assert_int_equal(model->block[0].width, 7);
+        assert_int_equal(model->tensor[0].param.dim[0], 7);
+        exphil_model_destroy(model);
+    }
+}
+
+static uint64_t hash_of(fixture *f, exphil_model_config config)
+{
+    exphil_model *model = model_case_create(f->context, &config);
+    uint64_t hash = xph_model_config_hash(model);
+    exphil_model_destroy(model);
+    return hash;
+}
+
+/* Each field makes another model, and what says the usual says nothing. */
+static void each_field_is_in_the_hash(void **state)
+{
+    fixture *f = *state;
+    enum { CHANGES = 10 };
+    uint64_t hash[CHANGES];
+    for (int i = 0; i < CHANGES; i++) {
+        exphil_model_config config = model_case_config("norm dense", EXPHIL_TYPE_F32);
+        config.head_layers = i > 3;
+        if (i == 1) config.norm_epsilon = 1e-6;
+        if (i == 2) config.no_final_norm = 1;
+        if (i == 3) config.input_width = 25;
+        if (i == 5) config.head_units = 19;
+        if (i == 6) config.head_activation = EXPHIL_ACTIVATION_RELU;
+        if (i == 7) config.head_last = 1;
+        if (i == 8) config.no_head_past = 1;
+        if (i == 9) config.no_head_trunk = 1;
+        hash[i] = hash_of(f, config);
+        for (int k = 0; k < i; k++) assert_true(hash[k] != hash[i]);
+    }
+    exphil_model_config usual = model_case_config("norm dense", EXPHIL_TYPE_F32);
+    usual.norm_epsilon = 1e-5;
+    usual.input_width = usual.hidden;
+    assert_true(hash_of(f, usual) == hash[0]);
+    usual.head_layers = 1;
+    usual.head_units = usual.head_width;
+    assert_true(hash_of(f, usual) == hash[4]);
+}
+
+/* Each of these says something of layers; the last asks for an input that is not there. */
+static void heads_without_layers(void **state)
+{
+    REFUSE_FIELD(head_units, 8);
+    REFUSE_FIELD(head_activation, EXPHIL_ACTIVATION_RELU);
+    REFUSE_FIELD(head_last, 1);
+    REFUSE_FIELD(no_head_trunk, 1);
+    REFUSE_WITH_LAYERS(head_units, -1);
+    REFUSE_WITH_LAYERS(head_units, 8193);
+    REFUSE_WITH_LAYERS(head_units, INT64_MIN);
+    exphil_model_config config = model_case_config("mamba", EXPHIL_TYPE_F32);
+    config.head_layers = config.head_last = config.no_previous_action = 1;
+    config.delay_frames = 0;
+    refuse(*state, &config, EXPHIL_E_INVALID, "exphil_model_config.head_last");
+    config.delay_frames = 1;
+    fixture *f = *state;
+    exphil_model *model = model_case_create(f->context, &config);
+    assert_int_equal(model->config.head_units, config.head_width);
+    assert_true(model->config.norm_epsilon == 1e-5);
+    exphil_model_destroy(model);
 }
 
 static void other_refusals(void **state)
@@ -269,6 +378,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fields_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_without_layers, setup, teardown),
+        cmocka_unit_test_setup_teardown(input_widths, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_field_is_in_the_hash, setup, teardown),
         cmocka_unit_test_setup_teardown(other_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults_are_those_of_the_header, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_tells_about_itself, setup, teardown),

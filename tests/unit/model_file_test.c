@@ -70,6 +70,17 @@ static void every_kind_comes_back(void **state)
     }
 }
 
+static void other_ends_come_back(void **state)
+{
+    for (int i = 0; i < 2 * MODEL_CASE_ENDS; i++) {
+        exphil_model_config config = model_case_config("norm gru_only", EXPHIL_TYPE_F32);
+        config.heads = i & 1;
+        config.input_width = i < 2 ? 0 : 11 * i;
+        model_case_end(&config, i / 2);
+        there_and_back(&config);
+    }
+}
+
 static void the_default_comes_back(void **state)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
@@ -210,6 +221,33 @@ static void wrong_configurations(void **state)
                  "weights: exphil.model: spec.heads[1] stick: neutral 5 is no value of this head");
     refused_edit("\"delay_frames\":1", "\"delay_frames\":65", EXPHIL_E_FORMAT,
                  "weights: exphil.model: exphil_model_config.delay_frames is 65, must be 0..64");
+}
+
+/* Members that are there only where they are not the usual. */
+static void wrong_ends(void **state)
+{
+    static const char *const edits[][2] = {
+        {"\"head_layers\":9,", "head_layers is 9, not in 1..4"},
+        {"\"head_layers\":0,", "head_layers is 0, not in 1..4"},
+        {"\"no_final_norm\":0,", "no_final_norm is 0, not in 1..1"},
+        {"\"no_head_past\":true,", "no_head_past is no number"},
+        {"\"head_units\":-1,", "head_units is -1, not in 1..2147483647"},
+        {"\"head_units\":4,", "exphil_model_config.head_units is given, which needs head_layers"},
+        {"\"head_layers\":1,\"head_units\":9000,",
+         "exphil_model_config.head_units is 9000, must be 1..8192, or 0 for head_width"},
+        {"\"head_activation\":\"silu\",", "head_activation is an unknown word"},
+        {"\"head_activation\":\"relu\",",
+         "exphil_model_config.head_activation is given, which needs head_layers"},
+        {"\"input_width\":0,", "input_width is 0, not in 1..2147483647"},
+        {"\"norm_epsilon\":0,", "norm_epsilon is 0"},
+        {"\"norm_epsilon\":5,", "exphil_model_config.norm_epsilon is 5, must be 1e-12..0.1, or 0 for 1e-05"},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        char text[200], message[200];
+        snprintf(text, sizeof text, "%s\"hidden\":4", edits[i][0]);
+        snprintf(message, sizeof message, "weights: exphil.model: %s", edits[i][1]);
+        refused_edit("\"hidden\":4", text, EXPHIL_E_FORMAT, message);
+    }
 }
 
 static void configurations_that_do_not_fit(void **state)
@@ -524,7 +562,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_comes_back),
+        cmocka_unit_test(other_ends_come_back),
         cmocka_unit_test(the_default_comes_back),
+        cmocka_unit_test(wrong_ends),
         cmocka_unit_test(wrong_configurations),
         cmocka_unit_test(configurations_that_do_not_fit),
         cmocka_unit_test(large_words_small_file),

@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- what is rounded ----------------------------------------------------------------------------------- */
@@ -11,13 +12,27 @@
 /* By the words of the public header, not by what the layers declare, so a list of its own: of matrices, for no vector is
  * rounded. A block with another matrix that stays as it is fails here until the header and this list have it. 0: not
  * rounded. */
-static int32_t rounded_to(const char *name, int32_t rank, int32_t type)
+static int32_t layer_rounded_to(const exphil_model *model, const char *name)
+{
+    exphil_tensor_info info = EXPHIL_TENSOR_INFO_INIT;
+    char next[sizeof info.name];
+    const char *layer = strrchr(name, '.') - 1;
+    if (strcmp(layer + 1, ".weight") != 0) return 0; /* rows of values */
+    snprintf(next, sizeof next, "%.*s%d.weight", (int)(layer - name), name, *layer - '0' + 1);
+    for (int64_t i = 0; exphil_model_tensor_info(model, i, &info, NULL) == EXPHIL_OK; i++)
+        if (strcmp(info.name, next) == 0) return EXPHIL_TYPE_BF16;
+    return 0; /* the last layer gives logits */
+}
+
+static int32_t rounded_to(const exphil_model *model, const char *name, int32_t rank, int32_t type)
 {
     static const char *const stay[] = {"relative_bias", "conv.weight",  "A_log",      "ids.",
                                        "past",          "heads.logits", "heads.embed"};
     if (rank < 2) return 0;
     for (size_t i = 0; i < sizeof stay / sizeof stay[0]; i++)
         if (strstr(name, stay[i])) return 0;
+    if (strncmp(name, "heads.", 6) == 0 && strncmp(name, "heads.trunk", 11) != 0)
+        return layer_rounded_to(model, name);
     if (strcmp(name, "input.weight") == 0 || strcmp(name, "heads.trunk.weight") == 0) return EXPHIL_TYPE_BF16;
     return type;
 }
@@ -54,7 +69,7 @@ static void check_tensor(const exphil_model *model, const exphil_model *quantize
     int64_t rows = info.dim[0], columns = info.dim[1];
     assert_memory_equal(&info, &same, sizeof info);
     memcpy(want, before, info.size_bytes);
-    type = rounded_to(name, info.rank, type);
+    type = rounded_to(model, name, info.rank, type);
     for (int64_t r = 0; r < rows; r++) {
         if (type == EXPHIL_TYPE_I8) i8_row(before + r * columns, columns, want + r * columns);
         for (int64_t k = 0; type == EXPHIL_TYPE_BF16 && k < columns; k++)

@@ -7,6 +7,7 @@ const char *const log_level_names[] = {"default", "error", "warning", "info", "d
 const char *const mode_names[] = {"carry", "window", NULL};
 static const char *const heads_names[] = {"independent", "autoregressive", NULL};
 static const char *const value_names[] = {"none", "detached", "shared", NULL};
+static const char *const activation_names[] = {"silu", "relu", "gelu_tanh", NULL};
 const char *const type_names[] = {"f32", "f64", "bf16", "i8", "f16", NULL};
 static const char *const split_names[] = {"game", "time", "stable", NULL};
 static const char *const schedule_names[] = {"constant", "cosine", "restarts", NULL};
@@ -81,6 +82,15 @@ static const field model_config_fields[] = {
     FIELD(exphil_model_config, type, T_ENUM, 1, type_names, NULL),
     FIELD(exphil_model_config, neutral_start, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_model_config, value, T_ENUM, 1, value_names, NULL),
+    FIELD(exphil_model_config, norm_epsilon, T_F64, 1, NULL, NULL),
+    FIELD(exphil_model_config, head_units, T_I64, 1, NULL, NULL),
+    FIELD(exphil_model_config, no_final_norm, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_config, head_layers, T_I32, 1, NULL, NULL),
+    FIELD(exphil_model_config, head_activation, T_ENUM, 1, activation_names, NULL),
+    FIELD(exphil_model_config, head_last, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_config, no_head_past, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_config, no_head_trunk, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_config, input_width, T_I64, 1, NULL, NULL),
 };
 RECORD(model_config, "model", exphil_model_config, NULL);
 

@@ -189,6 +189,7 @@ typedef struct step_place {
     real *out;      /* or NULL */
     int64_t ld_in;  /* 0: in is one channel of zeros */
     const real *rates;
+    int64_t ld_rates;                         /* 0: all channels have those of one */
     real fall[WIDE], inflow[WIDE], sum[WIDE]; /* -delta, delta x, sum_n c[n] h[n] */
 } step_place;
 
@@ -198,8 +199,8 @@ XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool
 {
     const xph_scan_args *a = p->g->a;
     const real *b = (const real *)a->b + p->g->stream * a->ldb;
-    vec rate = vec_load(p->rates + (c + k) * states + n);
-    if (!given && !a->decay) rate = rate_of(rate);
+    vec rate = vec_load(p->rates + (c + k) * (given ? states : p->ld_rates) + n);
+    if (!given && !a->decay && !a->fixed) rate = rate_of(rate);
     if (!given && a->plain_a) rate = -rate;
     vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
     vec next =
@@ -244,7 +245,8 @@ XPH_INLINE void step_deltas(step_place *p, const bool plain)
     }
 }
 
-static void step_enter(step_place *p)
+/* buffer: for fixed rates. */
+static void step_enter(step_place *p, real buffer[MOST_STATES])
 {
     static const real zeros[MOST_STATES] = {0};
     const group *g = p->g;
@@ -255,7 +257,9 @@ static void step_enter(step_place *p)
     p->in = in ? in + first : zeros;
     p->ld_in = in ? a->states : 0;
     p->out = out ? out + first : NULL;
-    p->rates = (const real *)(a->decay ? a->decay : a->a_log) + first;
+    p->ld_rates = a->fixed ? 0 : a->states;
+    for (int64_t n = 0; a->fixed && n < a->states; n++) buffer[n] = fixed_rate(n);
+    p->rates = a->fixed ? buffer : (const real *)(a->decay ? a->decay : a->a_log) + first;
     if (a->plain_delta)
         step_deltas(p, true);
     else
@@ -278,7 +282,8 @@ static void step_group(const group *g)
 {
     const xph_scan_args *a = g->a;
     step_place p = {.g = g};
-    step_enter(&p);
+    real buffer[MOST_STATES];
+    step_enter(&p, buffer);
     bool given = a->decay && !a->plain_a && p.out && a->states == STEP_STATES;
     for (int64_t c = 0; c < g->count; c += VEC) {
         int64_t count = int_min(VEC, g->count - c);

@@ -139,9 +139,20 @@ XPH_INLINE vec rate_of(vec a_log)
     return vec_exp(a_log) * vec_all(LOG2_E);
 }
 
+/* Of state n where they are fixed. */
+XPH_INLINE real fixed_rate(int64_t n)
+{
+    return (real)(n + 1) * LOG2_E;
+}
+
 /* A log2(e), transposed. */
 XPH_INLINE void rates_of(const group *g, real *rates)
 {
+    if (g->a->fixed) {
+        for (int64_t i = 0; i < transposed_size(g); i += VEC)
+            vec_store(rates + i, vec_all(fixed_rate(i / LANES % g->states)));
+        return;
+    }
     transpose_in(g, rates, g->a->decay ? g->a->decay : g->a->a_log);
     if (g->a->decay && !g->a->plain_a) return;
     for (int64_t i = 0; i < transposed_size(g); i += VEC) {

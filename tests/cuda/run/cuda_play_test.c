@@ -33,9 +33,12 @@ static exphil_session *open_session(const exphil_model *model, int64_t streams)
     return play_session(model, &config);
 }
 
-static void plays_as_the_cpu(const char *blocks, int32_t mode)
+static void plays_as_the_cpu(const char *blocks, int32_t mode, int end)
 {
-    const exphil_model_config config = config_of(blocks, mode);
+    exphil_model_config config = config_of(blocks, mode);
+    config.heads = end > 0;
+    if (strncmp(blocks, "norm dense", 10) == 0) config.input_width = 37;
+    if (end >= 0) model_case_end(&config, end);
     exphil_context *cpu = test_context(NULL, NULL, 1), *gpu = emulated_context();
     exphil_model *one = play_model(cpu, &config, 0.1), *other = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -83,13 +86,20 @@ static void each_block_plays_as_the_cpu(void **state)
     static const char *const blocks[] = {EACH_BLOCK};
     late();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        plays_as_the_cpu(blocks[i], EXPHIL_MODE_CARRY);
+        plays_as_the_cpu(blocks[i], EXPHIL_MODE_CARRY, -1);
+}
+
+static void other_ends_play_as_the_cpu(void **state)
+{
+    late();
+    for (int end = 0; end < MODEL_CASE_ENDS; end++) plays_as_the_cpu("gru", EXPHIL_MODE_CARRY, end);
 }
 
 static void windows_play_as_the_cpu(void **state)
 {
     late();
-    plays_as_the_cpu("mamba attention", EXPHIL_MODE_WINDOW);
+    plays_as_the_cpu("mamba attention", EXPHIL_MODE_WINDOW, -1);
+    plays_as_the_cpu("norm dense", EXPHIL_MODE_WINDOW, 1);
 }
 
 /* Save, play on, restore, play the same frames: the same bits. And a clone goes its own way from there. */
@@ -186,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_block_plays_as_the_cpu),
+        cmocka_unit_test(other_ends_play_as_the_cpu),
         cmocka_unit_test(windows_play_as_the_cpu),
         cmocka_unit_test(states_come_back),
         cmocka_unit_test(a_restored_block_is_the_callers_again),

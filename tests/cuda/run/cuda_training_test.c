@@ -66,10 +66,23 @@ static void late(void)
 
 static void each_block_trains_alike(void **state)
 {
-    static const char *const blocks[] = {EACH_BLOCK};
+    static const char *const blocks[] = {EACH_OF_SOME "lstm_bare norm dense relu"};
     late();
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         compare(train_plan_of(blocks[i], EXPHIL_MODE_CARRY), 1e-4);
+}
+
+/* Heads with layers, in both orders, and no LayerNorm behind the blocks. */
+static void other_ends_train_alike(void **state)
+{
+    late();
+    for (int end = 0; end < MODEL_CASE_ENDS; end++) {
+        train_plan plan = train_plan_of(end ? "mlp" : "relu dense", EXPHIL_MODE_CARRY);
+        plan.model.input_width = end ? 0 : 37;
+        plan.model.heads = end > 0;
+        model_case_end(&plan.model, end);
+        compare(plan, 1e-4);
+    }
 }
 
 static void windows_train_alike(void **state)
@@ -462,6 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_block_trains_alike),
+        cmocka_unit_test(other_ends_train_alike),
         cmocka_unit_test(windows_train_alike),
         cmocka_unit_test(every_setting_trains_alike),
         cmocka_unit_test(own_decisions_train_alike),

@@ -15,7 +15,7 @@ defmodule LibExphil.Melee do
   alias LibExphil.{Error, Nif}
   alias LibExphil.Melee.{Frame, Pad}
 
-  @doc "A preset: layout \"melee2\" (nil) or \"exphil288\", codec \"exphil81\" (nil) or \"exphil81-floor\"."
+  @doc "A preset: layout \"melee2\" (nil), \"exphil288\", \"slippi\" or \"slippi-nana\", codec \"exphil81\" (nil), \"exphil81-floor\", \"slippi\" or \"slippi-fine\"."
   @spec spec(String.t() | nil, String.t() | nil) :: {:ok, map()} | {:error, Error.t()}
   def spec(layout \\ nil, codec \\ nil), do: Nif.melee_spec(layout, codec)
 

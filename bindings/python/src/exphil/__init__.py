@@ -22,6 +22,7 @@ _check_version(_lib.EXPHIL_VERSION, _lib.exphil_version(), library_path())
 
 from . import melee, ops, slp  # noqa: E402
 from .constants import (  # noqa: E402
+    Activation,
     BlockWeights,
     Button,
     DataType,
@@ -122,6 +123,7 @@ from .world import World  # noqa: E402
 __version__ = _written(_lib.EXPHIL_VERSION)
 
 __all__ = [
+    "Activation",
     "Added",
     "Batch",
     "BlockInfo",

@@ -45,6 +45,14 @@ class Value(IntEnum):
     SHARED = lib.EXPHIL_VALUE_SHARED
 
 
+class Activation(IntEnum):
+    """What follows a hidden layer of a head."""
+
+    SILU = lib.EXPHIL_ACTIVATION_SILU
+    RELU = lib.EXPHIL_ACTIVATION_RELU
+    GELU_TANH = lib.EXPHIL_ACTIVATION_GELU_TANH
+
+
 class DataType(IntEnum):
     """Types of numbers."""
 

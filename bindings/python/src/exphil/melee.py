@@ -57,7 +57,8 @@ def name_or_null(value: Optional[str], name: str) -> Any:
 
 
 def spec(layout: Optional[str] = None, codec: Optional[str] = None) -> Spec:
-    """A preset: layout "melee2" (None) or "exphil288", codec "exphil81" (None) or "exphil81-floor"."""
+    """A preset: layout "melee2" (None), "exphil288", "slippi" or "slippi-nana", codec "exphil81" (None), "exphil81-floor",
+    "slippi" or "slippi-fine"."""
     made = empty_spec()
     call(lib.exphil_melee_spec, name_or_null(layout, "layout"), name_or_null(codec, "codec"), made)
     return read_spec(made)

@@ -11,7 +11,7 @@ import numpy as np
 from ._native import ffi, lib
 from .arrays import Array, number, pointer as address_of, take
 from .codes import Code, code
-from .constants import DataType, Heads, Mode, Value
+from .constants import Activation, DataType, Heads, Mode, Value
 from .context import Context, context_or_default
 from .dataset import Dataset, dataset_pointer
 from .handle import Config, Handle, Path, c_text, expect, keep_raised, path_bytes
@@ -97,6 +97,15 @@ class Model(Handle):
         conditions: Optional[Sequence[Condition]] = None,
         delays: Optional[Sequence[int]] = None,
         value: Code = Value.NONE,
+        norm_epsilon: float = 0.0,
+        head_units: int = 0,
+        no_final_norm: bool = False,
+        head_layers: int = 0,
+        head_activation: Code = Activation.SILU,
+        head_last: bool = False,
+        no_head_past: bool = False,
+        no_head_trunk: bool = False,
+        input_width: int = 0,
     ) -> None:
         config = Config("exphil_model_config").set(
             blocks=blocks,
@@ -119,6 +128,15 @@ class Model(Handle):
             type=code(DataType, type, "type"),
             neutral_start=neutral_start,
             value=code(Value, value, "value"),
+            norm_epsilon=norm_epsilon,
+            head_units=head_units,
+            no_final_norm=no_final_norm,
+            head_layers=head_layers,
+            head_activation=code(Activation, head_activation, "head_activation"),
+            head_last=head_last,
+            no_head_past=no_head_past,
+            no_head_trunk=no_head_trunk,
+            input_width=input_width,
         )
         told(config, conditions, delays).set(spec=spec_pointer(config, spec))
         self._make(context, lib.exphil_model_create, config)

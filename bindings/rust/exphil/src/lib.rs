@@ -77,7 +77,7 @@ pub use learner::{
 };
 pub use live::{Live, LiveConfig, LiveInfo, LiveWay};
 pub use own_loss::{Half, OutcomeConfig, OutcomeMetrics};
-pub use policy::{HeadsKind, Mode, Model, ModelConfig, ModelInfo, Value};
+pub use policy::{Activation, HeadsKind, Mode, Model, ModelConfig, ModelInfo, Value};
 pub use replay::{Push, Replay, ReplayFrame, ReplayInfo, ReplayRows, Rollback, SlpItem, SlpPlayer, SlpStream};
 pub use report::{
     compare, evaluate, evaluate_alone, evaluate_as, Comparison, Evaluation, HeadComparison, HeadReport, Report,

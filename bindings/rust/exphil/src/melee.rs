@@ -261,7 +261,8 @@ impl Frame {
     }
 }
 
-/// A preset of the library: `layout` `"melee2"` (none) or `"exphil288"`, `codec` `"exphil81"` (none) or `"exphil81-floor"`.
+/// A preset of the library: `layout` `"melee2"` (none), `"exphil288"`, `"slippi"` or `"slippi-nana"`, `codec` `"exphil81"` (none),
+/// `"exphil81-floor"`, `"slippi"` or `"slippi-fine"`.
 pub fn spec(layout: Option<&str>, codec: Option<&str>) -> Result<Spec> {
     let names = Names::new(layout, codec)?;
     let mut raw = sys::init();

@@ -46,6 +46,19 @@ numbers! {
     }
 }
 
+numbers! {
+    /// What follows a hidden layer of a head.
+    Activation {
+        /// x sigmoid(x).
+        #[default]
+        Silu = EXPHIL_ACTIVATION_SILU,
+        /// max(x, 0).
+        Relu = EXPHIL_ACTIVATION_RELU,
+        /// GELU in its form with tanh.
+        GeluTanh = EXPHIL_ACTIVATION_GELU_TANH,
+    }
+}
+
 /// How a model is made. Zero means the library's default, which the header names.
 #[derive(Clone, Debug, Default)]
 pub struct ModelConfig {
@@ -97,6 +110,25 @@ pub struct ModelConfig {
     pub delays: Vec<i32>,
     /// A value head, which learning from play needs.
     pub value: Value,
+    /// What every LayerNorm adds to the variance; 0 is 1e-5.
+    pub norm_epsilon: f64,
+    /// Width of the heads' hidden layers; 0 is `head_width`. Needs `head_layers`, as do `head_activation`, `head_last` and
+    /// `no_head_trunk`.
+    pub head_units: usize,
+    /// No LayerNorm behind the last block.
+    pub no_final_norm: bool,
+    /// Hidden layers of each head, 1..4; 0: one trunk for all, its SiLU, a linear.
+    pub head_layers: i32,
+    /// What follows them.
+    pub head_activation: Activation,
+    /// The first of them sees the head's own value in the newest past action, too.
+    pub head_last: bool,
+    /// Past actions are inputs of the network only, no term of the logits.
+    pub no_head_past: bool,
+    /// The first layer sees what the last LayerNorm gives.
+    pub no_head_trunk: bool,
+    /// Width of x before the first of lstm_only, gru_only and dense; 0 is `hidden`.
+    pub input_width: usize,
 }
 
 impl ModelConfig {
@@ -122,6 +154,15 @@ impl ModelConfig {
         raw.delays = told::numbers(&self.delays);
         raw.delay_count = count(self.delays.len());
         raw.value = self.value as i32;
+        raw.norm_epsilon = self.norm_epsilon;
+        raw.head_units = count(self.head_units);
+        raw.no_final_norm = i32::from(self.no_final_norm);
+        raw.head_layers = self.head_layers;
+        raw.head_activation = self.head_activation as i32;
+        raw.head_last = i32::from(self.head_last);
+        raw.no_head_past = i32::from(self.no_head_past);
+        raw.no_head_trunk = i32::from(self.no_head_trunk);
+        raw.input_width = count(self.input_width);
     }
 }
 
