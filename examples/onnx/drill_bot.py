@@ -30,7 +30,8 @@ class Policy:
         self.zero = {value.name: np.zeros([1 if n == "N" else n for n in value.shape], TYPES[value.type])
                      for value in self.session.get_inputs()}
         self.random = np.random.default_rng(seed)
-        self.settings = {"temperature": temperature, "press": 0.5, "release": 0.5, "delay": self.meta["exphil.model"]["delay_frames"]}
+        self.settings = {"temperature": temperature, "press": 0.5, "release": 0.5,
+                         "delay": self.meta["exphil.model"]["delay_frames"]}
         self.reset()
 
     def reset(self):

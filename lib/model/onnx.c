@@ -97,19 +97,19 @@ static const xph_array *stored_array(const xph_stored *stored, const xph_param *
     return NULL;
 }
 
-/* [out,in] as [in,out], some columns at a time. */
+/* [out,in] as [in,out] and as bytes about 128, some columns at a time. */
 static exphil_status add_turned(const exphil_model *model, const xph_array *array, xph_file_writer *writer,
                                 exphil_error *error)
 {
     const int8_t *from = array->data;
     const int64_t out = array->dim[0], in = array->dim[1], most = out < CUT_BYTES ? CUT_BYTES / out : 1;
     const size_t bytes = (size_t)(out * most);
-    int8_t *to = xph_alloc(model->context, bytes);
+    uint8_t *to = xph_alloc(model->context, bytes);
     exphil_status status = to ? EXPHIL_OK : xph_no_memory(bytes, error);
     for (int64_t first = 0; status >= 0 && first < in; first += most) {
         const int64_t count = in - first < most ? in - first : most;
         for (int64_t o = 0; o < out; o++)
-            for (int64_t k = 0; k < count; k++) to[k * out + o] = from[o * in + first + k];
+            for (int64_t k = 0; k < count; k++) to[k * out + o] = (uint8_t)(from[o * in + first + k] + 128);
         status = xph_file_add(writer, to, (size_t)(count * out), error);
     }
     xph_free(model->context, to, bytes);

@@ -186,7 +186,9 @@ static xph_onnx_value note_weight(xph_onnx *g, const char *part, xph_onnx_weight
 {
     const xph_param *param = xph_model_param(g->model, weight.index);
     xph_type narrow = weight.scale ? 0 : xph_model_narrow(g->model, weight.index);
-    int32_t type = narrow == XPH_I8 ? XPH_ONNX_INT8 : narrow == XPH_BF16 ? XPH_ONNX_BFLOAT16 : XPH_ONNX_FLOAT;
+    int32_t type = narrow == XPH_I8     ? XPH_ONNX_UINT8
+                   : narrow == XPH_BF16 ? XPH_ONNX_BFLOAT16
+                                        : XPH_ONNX_FLOAT;
     int64_t columns = weight.scale || param->rank < 2 ? 1 : param->dim[1];
     const int64_t dims[XPH_TENSORS_RANK] = {weight.turned ? columns : weight.rows,
                                             weight.turned ? weight.rows : columns, 1, 1};
@@ -226,11 +228,22 @@ xph_onnx_value xph_onnx_tensor(xph_onnx *g, int64_t index)
     return wide;
 }
 
-void xph_onnx_int8(xph_onnx *g, int64_t index, xph_onnx_value *numbers, xph_onnx_value *scale)
+xph_onnx_bytes xph_onnx_int8(xph_onnx *g, int64_t index)
 {
+    static const uint8_t middle = 128;
     const int64_t rows = xph_model_param(g->model, index)->dim[0];
-    *numbers = note_weight(g, ".T", (xph_onnx_weight){.index = (int32_t)index, .rows = rows, .turned = 1});
-    *scale = note_weight(g, ".scale", (xph_onnx_weight){.index = (int32_t)index, .rows = rows, .scale = 1});
+    const xph_onnx_weight numbers = {.index = (int32_t)index, .rows = rows, .turned = 1},
+                          scale = {.index = (int32_t)index, .rows = rows, .scale = 1};
+    xph_onnx_bytes bytes = {.middle = {"middle"}};
+    bytes.numbers = note_weight(g, ".T", numbers);
+    bytes.scale = note_weight(g, ".scale", scale);
+    if (g->middle) return bytes;
+    g->middle = true;
+    size_t tensor = xph_proto_open(&g->body, GRAPH_INITIALIZER);
+    begin_tensor(&g->body, bytes.middle.name, XPH_ONNX_UINT8, 0, NULL);
+    xph_proto_add_bytes(&g->body, TENSOR_RAW, &middle, sizeof middle);
+    xph_proto_close(&g->body, tensor, 0);
+    return bytes;
 }
 
 /* ---- nodes --------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #define XPH_ONNX_NAME  160 /* with its end */
 
 /* TensorProto.DataType */
-enum { XPH_ONNX_FLOAT = 1, XPH_ONNX_INT8 = 3, XPH_ONNX_INT64 = 7, XPH_ONNX_BOOL = 9, XPH_ONNX_BFLOAT16 = 16 };
+enum { XPH_ONNX_FLOAT = 1, XPH_ONNX_UINT8 = 2, XPH_ONNX_INT64 = 7, XPH_ONNX_BFLOAT16 = 16 };
 
 /* A value, by its name. "": none. */
 typedef struct xph_onnx_value {
@@ -21,7 +21,7 @@ typedef struct xph_onnx_value {
 typedef struct xph_onnx_weight {
     int32_t index, scale; /* of the tensor; 1: its scales, 0: its numbers */
     int64_t first, rows;
-    int32_t turned;                    /* 1: [in,out] instead of [out,in] */
+    int32_t turned;                    /* 1: [in,out] instead of [out,in], numbers + 128 */
     size_t head_at, head_bytes, bytes; /* its message up to the numbers, in heads; the numbers' bytes */
 } xph_onnx_weight;
 
@@ -35,6 +35,7 @@ typedef struct xph_onnx {
     int64_t weights, capacity;
     size_t node, weight_bytes; /* where the open node began; bytes of all numbers */
     uint32_t axes;             /* constants that are there: bit a */
+    bool middle;               /* likewise, of xph_onnx_int8 */
     char prefix[48];           /* in front of names: "blocks.0." or "" */
 } xph_onnx;
 
@@ -59,8 +60,11 @@ xph_onnx_value xph_onnx_axis(xph_onnx *g, int32_t axis);                   /* [1
 /* A tensor of the model, in floats; and rows of it, by a name of their own. */
 xph_onnx_value xph_onnx_tensor(xph_onnx *g, int64_t index);
 xph_onnx_value xph_onnx_rows(xph_onnx *g, int64_t index, const char *part, int64_t first, int64_t rows);
-/* A matrix of int8 as [in,out], and its scales [out]. */
-void xph_onnx_int8(xph_onnx *g, int64_t index, xph_onnx_value *numbers, xph_onnx_value *scale);
+/* A matrix of int8 as [in,out] of bytes, numbers + 128; the byte that is 0; its scales [out]. */
+typedef struct xph_onnx_bytes {
+    xph_onnx_value numbers, middle, scale;
+} xph_onnx_bytes;
+xph_onnx_bytes xph_onnx_int8(xph_onnx *g, int64_t index);
 
 /* ---- nodes --------------------------------------------------------------------------------------------- */
 

@@ -144,15 +144,16 @@ static xph_onnx_value rounded_half(xph_onnx *g, const char *name, xph_onnx_value
 
 /* u = round(x * 127 / max|x|), an exact sum of integers, then the scale of each column and that of the row, one after
  * the other: as one product they would look to ONNX Runtime (1.32) like its own quantisation, which it replaces by
- * another operation. */
+ * another operation. Both sides are bytes about 128: of signed ones that runtime has no fast product, and bytes with
+ * signed ones saturate on processors without VNNI. */
 static xph_onnx_value product_i8(xph_onnx *g, const char *name, xph_onnx_value x, int64_t weight)
 {
     static const int64_t last = -1;
     char text[XPH_ONNX_NAME];
-    xph_onnx_value numbers, scale;
-    xph_onnx_int8(g, weight, &numbers, &scale);
+    const xph_onnx_bytes w = xph_onnx_int8(g, weight);
     xph_onnx_value most = xph_onnx_float(g, part(text, name, "most"), 127.0f),
                    least = xph_onnx_float(g, part(text, name, "least"), SMALL_ROW),
+                   middle = xph_onnx_float(g, part(text, name, "middle"), 128.0f),
                    size = xph_onnx_of(g, "Abs", part(text, name, "abs"), x);
     xph_onnx_node(g, "ReduceMax");
     xph_onnx_in(g, size);
@@ -163,10 +164,16 @@ static xph_onnx_value product_i8(xph_onnx *g, const char *name, xph_onnx_value x
     xph_onnx_value levels = xph_onnx_both(g, "Div", part(text, name, "levels"), most, top);
     xph_onnx_value u = xph_onnx_both(g, "Mul", part(text, name, "scaled"), x, levels);
     u = xph_onnx_of(g, "Round", part(text, name, "rounded"), u);
-    u = xph_onnx_cast(g, part(text, name, "i8"), u, XPH_ONNX_INT8);
-    u = xph_onnx_both(g, "MatMulInteger", part(text, name, "i32"), u, numbers);
+    u = xph_onnx_both(g, "Add", part(text, name, "raised"), u, middle);
+    u = xph_onnx_cast(g, part(text, name, "u8"), u, XPH_ONNX_UINT8);
+    xph_onnx_node(g, "MatMulInteger");
+    xph_onnx_in(g, u);
+    xph_onnx_in(g, w.numbers);
+    xph_onnx_in(g, w.middle);
+    xph_onnx_in(g, w.middle);
+    u = xph_onnx_out(g, part(text, name, "i32"));
     u = xph_onnx_cast(g, part(text, name, "sum"), u, XPH_ONNX_FLOAT);
-    u = xph_onnx_both(g, "Mul", part(text, name, "columns"), u, scale);
+    u = xph_onnx_both(g, "Mul", part(text, name, "columns"), u, w.scale);
     top = xph_onnx_both(g, "Div", part(text, name, "row"), top, most);
     return xph_onnx_both(g, "Mul", part(text, name, "product"), u, top);
 }

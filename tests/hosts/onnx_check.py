@@ -2,7 +2,7 @@
 
 Usage: onnx_check.py FOLDER [LEVEL]...     optimization levels: all (default), extended, basic, none
 Logits of f32 policies must agree to 1e-5 of the largest, and all actions; of int8 and bfloat16, which may round a tie to the
-other side, to 0.05, and all actions but 1 in 200.
+other side, to 0.05, in half of the frames to 5e-4, and all actions but 1 in 200.
 """
 import json
 import pathlib
@@ -81,7 +81,7 @@ def check_file(path):
 
 
 def play(folder, name, level):
-    """What was played, the largest error of logits and value, the largest logit, rows in which an action differs."""
+    """What was played, the largest and the median error of logits and value, the largest logit, rows whose actions differ."""
     p = Play(folder / (name + ".play"))
     facts = p.facts
     policy = Policy(folder / (name + ".onnx"), facts["streams"], level)
@@ -90,20 +90,20 @@ def play(folder, name, level):
     if facts["told"]:
         fixed["conditions"] = np.tile(np.array(facts["conditions"], np.int64), (facts["streams"], 1))
         fixed["delay"] = np.full(facts["streams"], facts["delay"], np.int64)
-    error, differ = 0.0, 0
+    errors, differ = np.zeros((facts["frames"], 1)), 0
     for t in range(facts["frames"]):
         for b in np.flatnonzero(p.reset[t]):
             policy.reset(b)
         row = {"floats": p.floats[t], "ids": p.ids[t].astype(np.int64), "noise": p.noise[t]}
         row = {key: array for key, array in row.items() if key in policy.inputs}
         out = policy.step(**row, **fixed)
-        error = max(error, np.abs(out["logits"] - p.logits[t]).max())
+        errors[t] = np.abs(out["logits"] - p.logits[t]).max()
         if facts["value"]:
-            error = max(error, np.abs(out["value"] - p.value[t]).max())
+            errors[t] = max(errors[t], np.abs(out["value"] - p.value[t]).max())
         differ += int((out["actions"] != p.actions[t]).any(axis=1).sum())
         for b in np.flatnonzero(p.given[t, :, 0] >= 0):
             policy.override(b, p.given[t, b])
-    return facts, error, np.abs(p.logits).max(), differ
+    return facts, errors.max(), np.median(errors), np.abs(p.logits).max(), differ
 
 
 def main():
@@ -113,12 +113,15 @@ def main():
         name = path.name[:-5]
         nodes = check_file(folder / (name + ".onnx"))
         for word in sys.argv[2:] or ["all"]:
-            facts, error, most, differ = play(folder, name, LEVELS[word])
+            facts, error, usual, most, differ = play(folder, name, LEVELS[word])
             rows = facts["frames"] * facts["streams"]
-            fine = (error <= 1e-5 * most and not differ) if not facts["weights"] else (error <= 0.05 and differ <= rows / 200)
+            if facts["weights"]:
+                fine = error <= 0.05 and usual <= 5e-4 and differ <= rows / 200
+            else:
+                fine = error <= 1e-5 * most and not differ
             bad += not fine
-            print("%-15s %-5s %4d nodes  %-8s max error %.1e of %4.1f  %d of %d rows differ  %s%s"
-                  % (name, WEIGHTS[facts["weights"]], nodes, word, error, most, differ, rows, facts["blocks"],
+            print("%-15s %-5s %4d nodes  %-8s error at most %.1e, usually %.1e, of %4.1f  %d of %d rows differ  %s%s"
+                  % (name, WEIGHTS[facts["weights"]], nodes, word, error, usual, most, differ, rows, facts["blocks"],
                      "" if fine else "  WRONG"), flush=True)
     return bad != 0
 

@@ -283,8 +283,8 @@ static void check_sizes(const graph *g)
 {
     for (int32_t i = 0; i < g->constants; i++) {
         const value *c = &g->constant[i];
-        int64_t count = 1, each = c->type == 1 ? 4 : c->type == 3 ? 1 : c->type == 7 ? 8 : 2;
-        assert_true(c->type == 1 || c->type == 3 || c->type == 7 || c->type == 16);
+        int64_t count = 1, each = c->type == 1 ? 4 : c->type == 2 ? 1 : c->type == 7 ? 8 : 2;
+        assert_true(c->type == 1 || c->type == 2 || c->type == 7 || c->type == 16);
         for (int32_t d = 0; d < c->rank; d++) count *= c->dim[d];
         if (c->raw.end - c->raw.at != count * each) fail_msg("%s has other bytes than its shape", c->name);
     }
@@ -360,13 +360,13 @@ static void check_i8(const graph *g, const exphil_tensor_info *t, const float *w
     const value *numbers = find(g->constant, g->constants, name);
     snprintf(name, sizeof name, "%s.scale", t->name);
     const value *scales = find(g->constant, g->constants, name);
-    assert_true(numbers && scales && numbers->type == 3);
+    assert_true(numbers && scales && numbers->type == 2);
     assert_true(numbers->dim[0] == t->dim[1] && numbers->dim[1] == t->dim[0] && scales->dim[0] == t->dim[0]);
     for (int64_t o = 0; o < t->dim[0]; o++)
         for (int64_t k = 0; k < t->dim[1]; k++) {
             float scale;
             memcpy(&scale, scales->raw.at + o * 4, 4);
-            assert_true(scale * (float)(int8_t)numbers->raw.at[k * t->dim[0] + o] ==
+            assert_true(scale * (float)(numbers->raw.at[k * t->dim[0] + o] - 128) ==
                         wanted[o * t->dim[1] + k]);
         }
 }
