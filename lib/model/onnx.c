@@ -174,6 +174,17 @@ static exphil_status check_model(const exphil_model *model, exphil_error *error)
     return EXPHIL_OK;
 }
 
+/* Whatever a model has must be in its graph. */
+static void check_whole(xph_onnx *g)
+{
+    for (int64_t i = 0; i < g->model->tensor_count && g->status >= 0; i++) {
+        int64_t at = 0;
+        while (at < g->weights && g->weight[at].index != i) at++;
+        if (at == g->weights)
+            xph_onnx_refuse(g, "tensor \"%s\" has no form there", xph_model_param(g->model, i)->name);
+    }
+}
+
 static exphil_status make_graph(xph_onnx *g, const exphil_model *model, exphil_error *error)
 {
     xph_onnx_row row;
@@ -181,6 +192,7 @@ static exphil_status make_graph(xph_onnx *g, const exphil_model *model, exphil_e
     xph_onnx_value x = xph_onnx_enter(g, &row);
     x = xph_onnx_blocks(g, x);
     xph_onnx_heads(g, x, &row);
+    check_whole(g);
     return xph_onnx_end(g);
 }
 

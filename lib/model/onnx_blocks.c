@@ -16,30 +16,24 @@ static xph_onnx_value residual(xph_onnx *g, xph_onnx_value x, xph_onnx_value f)
 
 /* ---- mamba ---------------------------------------------------------------------------------------------- */
 
-enum {
-    M_NORM,
-    M_IN = 2,
-    M_IN_BIAS,
-    M_CONV,
-    M_CONV_BIAS,
-    M_X,
-    M_DT,
-    M_DT_BIAS,
-    M_A_LOG,
-    M_SKIP,
-    M_OUT,
-    M_OUT_BIAS
-};
+/* Tensors of a block of the kind, by their places behind its first; -1: it has none. */
+typedef struct mamba_tensors {
+    int32_t in, conv, x, x_bias, dt, a_log, skip, out;
+} mamba_tensors;
 
-/* [N, D]: the convolution, with its latest inputs as state [N, D, taps - 1]. */
-static xph_onnx_value convolve(xph_onnx *g, const xph_block *block, xph_onnx_value x, int64_t width,
-                               int64_t taps)
+/* A linear whose bias is the tensor behind its weight. */
+static xph_onnx_value biased(xph_onnx *g, const char *name, xph_onnx_value x, int64_t weight)
+{
+    return xph_onnx_linear(g, name, x, weight, weight + 1);
+}
+
+/* [N, D]: the convolution, with its latest inputs as state [N, D, taps - 1]. first: of its two tensors. */
+static xph_onnx_value convolve(xph_onnx *g, int64_t first, xph_onnx_value x, int64_t width, int64_t taps)
 {
     const int64_t dims[] = {-1, width, taps - 1};
     xph_onnx_value newest = xph_onnx_widen(g, "conv.newest", x, 2),
-                   state = xph_onnx_state(g, "conv", 3, dims),
-                   weight = xph_onnx_tensor(g, block->first + M_CONV),
-                   bias = xph_onnx_tensor(g, block->first + M_CONV_BIAS), begin = xph_onnx_axis(g, 1),
+                   state = xph_onnx_state(g, "conv", 3, dims), weight = xph_onnx_tensor(g, first),
+                   bias = xph_onnx_tensor(g, first + 1), begin = xph_onnx_axis(g, 1),
                    end = xph_onnx_ints(g, "conv.end", 1, &taps), axis = xph_onnx_axis(g, 2);
     xph_onnx_value window = xph_onnx_concat(g, "conv.window", state, newest, 2);
     xph_onnx_node(g, "Slice");
@@ -54,33 +48,38 @@ static xph_onnx_value convolve(xph_onnx *g, const xph_block *block, xph_onnx_val
     return xph_onnx_silu(g, "conv.active", sum);
 }
 
-/* r, b, c of v, and delta of r. */
+/* What a scan goes by: delta [N, D], A [D, states] or what spreads to that, b and c [N, states]. */
 typedef struct selection {
-    xph_onnx_value delta, b, c;
+    xph_onnx_value delta, a, b, c;
 } selection;
 
-static selection select_of(xph_onnx *g, const xph_block *block, xph_onnx_value v)
+static xph_onnx_value rates(xph_onnx *g, int64_t a_log)
+{
+    xph_onnx_value a = xph_onnx_tensor(g, a_log);
+    a = xph_onnx_of(g, "Exp", "A.exp", a);
+    return xph_onnx_of(g, "Neg", "A", a);
+}
+
+static selection select_of(xph_onnx *g, const mamba_tensors *t, int64_t first, xph_onnx_value v)
 {
     static const char *const names[] = {"r", "b", "c"};
     const exphil_model_config *c = &g->model->config;
-    const int64_t widths[] = {c->mamba_rank, c->mamba_states, c->mamba_states};
-    xph_onnx_value to[3], all = xph_onnx_linear(g, "x_proj", v, block->first + M_X, -1);
+    const int64_t widths[] = {c->mamba_rank, c->mamba_states, c->mamba_states},
+                  bias = t->x_bias < 0 ? -1 : first + t->x_bias;
+    xph_onnx_value to[3], all = xph_onnx_linear(g, "x_proj", v, first + t->x, bias);
     xph_onnx_split(g, "x_proj", all, 1, 3, widths, names, to);
-    xph_onnx_value delta =
-        xph_onnx_linear(g, "dt_proj", to[0], block->first + M_DT, block->first + M_DT_BIAS);
-    return (selection){.delta = xph_onnx_of(g, "Softplus", "delta", delta), .b = to[1], .c = to[2]};
+    xph_onnx_value delta = biased(g, "dt_proj", to[0], first + t->dt);
+    delta = xph_onnx_of(g, "Softplus", "delta", delta);
+    return (selection){.delta = delta, .a = rates(g, first + t->a_log), .b = to[1], .c = to[2]};
 }
 
 /* h = exp(delta A) h + delta v b, y = h c: [N, D], with h [N, D, states] as state. */
-static xph_onnx_value scan(xph_onnx *g, const xph_block *block, xph_onnx_value v, const selection *s,
-                           int64_t width)
+static xph_onnx_value scan(xph_onnx *g, xph_onnx_value v, const selection *s, int64_t width)
 {
     const int64_t dims[] = {-1, width, g->model->config.mamba_states};
-    xph_onnx_value h = xph_onnx_state(g, "scan", 3, dims), a = xph_onnx_tensor(g, block->first + M_A_LOG);
-    a = xph_onnx_of(g, "Exp", "A.exp", a);
-    a = xph_onnx_of(g, "Neg", "A", a);
-    xph_onnx_value decay = xph_onnx_widen(g, "delta.column", s->delta, 2);
-    decay = xph_onnx_both(g, "Mul", "delta.A", decay, a);
+    xph_onnx_value h = xph_onnx_state(g, "scan", 3, dims),
+                   decay = xph_onnx_widen(g, "delta.column", s->delta, 2);
+    decay = xph_onnx_both(g, "Mul", "delta.A", decay, s->a);
     decay = xph_onnx_of(g, "Exp", "decay", decay);
     xph_onnx_value fresh = xph_onnx_both(g, "Mul", "delta.v", s->delta, v),
                    b = xph_onnx_widen(g, "b.row", s->b, 1);
@@ -94,22 +93,30 @@ static xph_onnx_value scan(xph_onnx *g, const xph_block *block, xph_onnx_value v
     return xph_onnx_both(g, "Squeeze", "scan.y", h, axis);
 }
 
-static xph_onnx_value mamba(xph_onnx *g, const xph_block *block, xph_onnx_value x)
+static xph_onnx_value mamba_of(xph_onnx *g, const mamba_tensors *t, int64_t first, xph_onnx_value x)
 {
     static const char *const names[] = {"x", "z"};
     const exphil_model_config *c = &g->model->config;
     const int64_t width = c->mamba_expand * c->hidden, widths[] = {width, width};
-    xph_onnx_value u = xph_onnx_norm(g, "norm", x, block->first + M_NORM), half[2];
-    u = xph_onnx_linear(g, "in_proj", u, block->first + M_IN, block->first + M_IN_BIAS);
-    xph_onnx_split(g, "in_proj", u, 1, 2, widths, names, half);
-    xph_onnx_value v = convolve(g, block, half[0], width, c->mamba_taps);
-    selection s = select_of(g, block, v);
-    xph_onnx_value y = scan(g, block, v, &s, width), skip = xph_onnx_tensor(g, block->first + M_SKIP);
-    skip = xph_onnx_both(g, "Mul", "skip", v, skip);
-    y = xph_onnx_both(g, "Add", "scan.skipped", y, skip);
+    xph_onnx_value u = xph_onnx_norm(g, "norm", x, first), half[2];
+    xph_onnx_split(g, "in_proj", biased(g, "in_proj", u, first + t->in), 1, 2, widths, names, half);
+    xph_onnx_value v = convolve(g, first + t->conv, half[0], width, c->mamba_taps);
+    selection s = select_of(g, t, first, v);
+    xph_onnx_value y = scan(g, v, &s, width);
+    if (t->skip >= 0) {
+        xph_onnx_value skip = xph_onnx_tensor(g, first + t->skip);
+        skip = xph_onnx_both(g, "Mul", "skip", v, skip);
+        y = xph_onnx_both(g, "Add", "scan.skipped", y, skip);
+    }
     xph_onnx_value gate = xph_onnx_silu(g, "z", half[1]);
     y = xph_onnx_both(g, "Mul", "gated", y, gate);
-    return residual(g, x, xph_onnx_linear(g, "out_proj", y, block->first + M_OUT, block->first + M_OUT_BIAS));
+    return residual(g, x, biased(g, "out_proj", y, first + t->out));
+}
+
+static xph_onnx_value mamba(xph_onnx *g, const xph_block *block, xph_onnx_value x)
+{
+    static const mamba_tensors places = {2, 4, 6, -1, 7, 9, 10, 11};
+    return mamba_of(g, &places, block->first, x);
 }
 
 /* ---- lstm, gru ------------------------------------------------------------------------------------------ */

@@ -23,14 +23,25 @@ static bool autoregressive(const xph_onnx *g)
     return g->model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE;
 }
 
-static int64_t tensor(const xph_onnx *g, int64_t role)
+/* A tensor that must have this name: a model with other heads is refused, not misread. */
+static int64_t named(xph_onnx *g, int64_t index, const char *name)
 {
-    return g->model->heads_first + role;
+    if (index < g->model->tensor_count && strcmp(xph_model_param(g->model, index)->name, name) == 0)
+        return index;
+    xph_onnx_refuse(g, "the heads of this model have no form there: no \"%s\"", name);
+    return 0;
 }
 
-static int64_t embed_tensor(const xph_onnx *g)
+static int64_t tensor(xph_onnx *g, int64_t role)
 {
-    return tensor(g, PAST + (g->model->shape.slots > 0));
+    static const char *const names[] = {"heads.trunk.weight", "heads.trunk.bias", "heads.logits.weight",
+                                        "heads.logits.bias", "heads.past.weight"};
+    return named(g, g->model->heads_first + role, names[role]);
+}
+
+static int64_t embed_tensor(xph_onnx *g)
+{
+    return named(g, g->model->heads_first + PAST + (g->model->shape.slots > 0), "heads.embed");
 }
 
 static xph_onnx_value all_logits(xph_onnx *g, const char *name, xph_onnx_value of_heads)
@@ -296,7 +307,7 @@ void xph_onnx_heads(xph_onnx *g, xph_onnx_value x, const xph_onnx_row *row)
         snprintf(d->part[h], sizeof d->part[h], "head.%s", d->name[h]);
         d->parts[h] = d->part[h];
     }
-    xph_onnx_value u = xph_onnx_norm(g, "norm", x, model->norm_first);
+    xph_onnx_value u = xph_onnx_norm(g, "norm", x, named(g, model->norm_first, "norm.weight"));
     xph_onnx_value z = xph_onnx_linear(g, "heads.trunk", u, tensor(g, TRUNK), tensor(g, TRUNK_BIAS));
     number_logits(g);
     take_luck(g, row, d);

@@ -500,6 +500,26 @@ static void what_cannot_be_is_refused(void **state)
     exphil_context_destroy(context);
 }
 
+/* Models that this table of tensors does not know: of other heads, or with more than is in the graph. */
+static void other_models_are_not_misread(void **state)
+{
+    static const kind valued = {.order = 1, .value = 1, .delay = 1};
+    exphil_context *context = test_context(NULL, NULL, 1);
+    static const char *const names[] = {"norm.weight", "heads.trunk.weight", "heads.logits.weight",
+                                        "heads.past.weight", "heads.embed"};
+    for (int i = 0; i < 5; i++) {
+        exphil_model *model = make(context, "gru", &valued);
+        model->tensor[xph_model_find(model, names[i])].param.name[0] = 'x';
+        refused(model, EXPHIL_E_UNSUPPORTED, names[i]);
+        exphil_model_destroy(model);
+    }
+    exphil_model *model = make(context, "gru", &valued);
+    model->shape.value = 0;
+    refused(model, EXPHIL_E_UNSUPPORTED, "tensor \"value.trunk.weight\" has no form");
+    exphil_model_destroy(model);
+    exphil_context_destroy(context);
+}
+
 /* 2.1e9 bytes of floats are not made: the model has no memory yet. In 16 bits they would fit. */
 static void what_is_too_large_is_refused(void **state)
 {
@@ -668,10 +688,15 @@ static void no_power_and_no_space_at_any_moment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(graphs_hang_together),         cmocka_unit_test(weights_are_those_of_the_model),
-        cmocka_unit_test(a_file_describes_itself),      cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(what_is_too_large_is_refused), cmocka_unit_test(no_memory_at_any_moment),
-        cmocka_unit_test(files_may_fail_anywhere),      cmocka_unit_test(no_power_and_no_space_at_any_moment),
+        cmocka_unit_test(graphs_hang_together),
+        cmocka_unit_test(weights_are_those_of_the_model),
+        cmocka_unit_test(a_file_describes_itself),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(other_models_are_not_misread),
+        cmocka_unit_test(what_is_too_large_is_refused),
+        cmocka_unit_test(no_memory_at_any_moment),
+        cmocka_unit_test(files_may_fail_anywhere),
+        cmocka_unit_test(no_power_and_no_space_at_any_moment),
     };
     return cmocka_run_group_tests(tests, NULL, test_leave);
 }
