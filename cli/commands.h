@@ -30,6 +30,7 @@ int review_command(int argc, char **argv);
 int corpus_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 int quantize_command(int argc, char **argv);
+int export_command(int argc, char **argv);
 int plot_command(int argc, char **argv);
 int runs_command(int argc, char **argv);
 int report_command(int argc, char **argv);

@@ -1,6 +1,7 @@
 /* `exphil drill`: the scripted drill as a replay to learn from, or as a world for a policy to play in. */
 #include "commands.h"
 #include "conditions.h"
+#include "drill_pipe.h"
 #include "drill_world.h"
 #include "files.h"
 #include "options.h"
@@ -40,7 +41,17 @@ static const exphil_pad *hold(held *h, int64_t frame, const exphil_pad *pad)
     return &h->pad[(frame + 1) % (h->lag + 1)];
 }
 
-/* The policy alone holds the controller; same counts frames on which the teacher would have pressed the same. */
+/* What is pressed in answer to this frame, by the policy, or without one by the bot behind the pipe. */
+static int decide(exphil_session *session, const exphil_melee_frame *frame, exphil_pad *pad)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!session) return drill_pipe_say(frame) && drill_pipe_hear(frame->frame, pad) ? 0 : 1;
+    if (exphil_session_step(session, frame, pad) >= 0) return 0;
+    exphil_session_error(session, &error);
+    return complain("step", &error);
+}
+
+/* The policy, or the bot, alone holds the controller; same counts frames on which the teacher would have pressed the same. */
 static int play_world(exphil_session *session, uint64_t seed, int64_t frames, int64_t lag, outcome *out)
 {
     held late = {.lag = lag};
@@ -57,10 +68,7 @@ static int play_world(exphil_session *session, uint64_t seed, int64_t frames, in
         int32_t action[EXPHIL_HEADS_MAX] = {0}, wanted[EXPHIL_HEADS_MAX] = {0};
         drill_observe(&world, &frame);
         drill_teach(&world, &taught);
-        if (exphil_session_step(session, &frame, &pad) < 0) {
-            exphil_session_error(session, &error);
-            return complain("step", &error);
-        }
+        if (decide(session, &frame, &pad) != 0) return 1;
         const exphil_pad *acts = hold(&late, i, &pad);
         if (exphil_melee_pad_encode(NULL, acts, action, &error) < 0 ||
             exphil_melee_pad_encode(NULL, &taught, wanted, &error) < 0)
@@ -71,7 +79,17 @@ static int play_world(exphil_session *session, uint64_t seed, int64_t frames, in
     }
     out->hits = world.hits;
     out->teacher_hits = teacher_hits(seed, frames);
+    if (!session) return 0;
     return exphil_session_query(session, &out->info, &error) < 0 ? complain("session", &error) : 0;
+}
+
+static void show_hits(FILE *to, const outcome *out)
+{
+    double same = out->frames ? (double)out->same / (double)out->frames : 0.0;
+    fprintf(to,
+            "%" PRId64 " frames alone at the controller: %.3f %% as the teacher would have pressed; %" PRId64
+            " hits (the teacher: %" PRId64 ")\n",
+            out->frames, 100 * same, out->hits, out->teacher_hits);
 }
 
 static int show(const outcome *out, bool json)
@@ -83,9 +101,7 @@ static int show(const outcome *out, bool json)
                                     (json_int_t)out->teacher_hits, "p50_ns", (json_int_t)out->info.p50_ns,
                                     "p99_ns", (json_int_t)out->info.p99_ns, "missed_deadlines",
                                     (json_int_t)out->info.missed));
-    printf("%" PRId64 " frames alone at the controller: %.3f %% as the teacher would have pressed; %" PRId64
-           " hits (the teacher: %" PRId64 ")\n",
-           out->frames, 100 * same, out->hits, out->teacher_hits);
+    show_hits(stdout, out);
     print_latency(&out->info);
     printf("; deadlines missed: %" PRIu64 "\n", out->info.missed);
     return 0;
@@ -94,8 +110,18 @@ static int show(const outcome *out, bool json)
 typedef struct drill_options {
     const char *out, *play_as;
     int64_t seed, frames, delay, lag; /* delay -1: that of the policy */
-    bool json, force;
+    bool json, force, pipe;
 } drill_options;
+
+/* The bot hears the end, and how it went; people read it on stderr. */
+static int play_pipe(const drill_options *o)
+{
+    outcome out = {.info = EXPHIL_SESSION_INFO_INIT};
+    if (play_world(NULL, (uint64_t)o->seed, o->frames, o->lag, &out) != 0) return 1;
+    show_hits(stderr, &out);
+    return print_json(json_pack("{s:I,s:I,s:I}", "frames", (json_int_t)out.frames, "hits",
+                                (json_int_t)out.hits, "teacher_hits", (json_int_t)out.teacher_hits));
+}
 
 static int play(const char *weights, const drill_options *o)
 {
@@ -136,6 +162,9 @@ int drill_command(int argc, char **argv)
         {"out", OPTION_TEXT, &o.out, "FILE",
          "write the teacher's play as this replay (default: play WEIGHTS)"},
         {"force", OPTION_FLAG, &o.force, NULL, "replace OUT if it is there (default: refuse)"},
+        {"pipe", OPTION_FLAG, &o.pipe, NULL,
+         "a bot plays: frames go to stdout, controllers come from stdin, a line of JSON each (default: "
+         "WEIGHTS)"},
         {"play-as", OPTION_TEXT, &o.play_as, "NAME=N", PLAY_AS_HELP},
         {"delay", OPTION_INT, &o.delay, "N", "of a policy with several: play this one (no default)"},
         {"lag", OPTION_INT, &o.lag, "N",
@@ -146,7 +175,7 @@ int drill_command(int argc, char **argv)
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {
-        .usage = "drill [OPTIONS] --out FILE.slp | drill [OPTIONS] WEIGHTS",
+        .usage = "drill [OPTIONS] --out FILE.slp | drill [OPTIONS] WEIGHTS | drill [OPTIONS] --pipe",
         .about =
             "A scripted drill: a Fox that runs to its opponent and uses its reflector. With --out it is "
             "recorded,\n"
@@ -155,8 +184,9 @@ int drill_command(int argc, char **argv)
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    const char *wrong = o.out && count ? "--out FILE or WEIGHTS, not both"
-                        : !o.out && count != 1
+    const char *wrong = o.out && count               ? "--out FILE or WEIGHTS, not both"
+                        : o.pipe && (o.out || count) ? "--pipe, --out FILE or WEIGHTS, one of them"
+                        : !o.out && !o.pipe && count != 1
                             ? "--out FILE to write a replay, or WEIGHTS to play, one of them"
                             : NULL;
     if (wrong) {
@@ -167,6 +197,7 @@ int drill_command(int argc, char **argv)
         fprintf(stderr, "exphil: --frames wants at most %d here, not %" PRId64 "\n", FRAMES_MOST, o.frames);
         return 2;
     }
+    if (o.pipe) return play_pipe(&o);
     if (count == 1) return play(argv[1], &o);
     if (!output_free("out", o.out, OUTPUT_IN_PLACE, o.force)) return 1;
     if (!drill_write_replay(o.out, (uint64_t)o.seed, o.frames)) {

@@ -27,6 +27,7 @@ static const command commands[] = {
     {"corpus", corpus_command,
      "turn replays into a corpus, of games or of rows; select games; verify corpora"},
     {"quantize", quantize_command, "weights of fewer bits: smaller, faster, and how much they differ"},
+    {"export", export_command, "a policy for other runtimes: its step as an ONNX graph"},
     {"info", info_command, "what a weights, corpus or replay file holds"},
     {"devices", devices_command, "what --device may be here, and which of them auto takes"},
     {"plot", plot_command, "draw training logs as SVG"},

@@ -3,7 +3,7 @@
  * used here are valid in every version; the Python package, which brings the library, installs no header.
  *
  *   ort_peer LIBRARY GRAPH FOLDER TENSOR...
- * TENSOR is in:NAME:DIMS, out:NAME:DIMS or out:NAME:DIMS:INPUT (fed back to that input), DIMS like 1x288.
+ * TENSOR is in:NAME:DIMS, out:NAME:DIMS or out:NAME:DIMS:INPUT (fed back to that input), DIMS like 1x288, or 1x288i of int64.
  * Inputs are read from FOLDER/NAME.bin; the outputs of the first run go to FOLDER/onnxruntime.NAME.bin. */
 #define _GNU_SOURCE
 #include "peer.h"
@@ -28,12 +28,13 @@ enum {
     CREATE_TENSOR = 49,
     CREATE_MEMORY_INFO = 69
 };
-enum { LOG_ERROR = 3, OPTIMIZE_ALL = 99, FLOAT = 1, DEVICE_ALLOCATOR = 0, MEMORY_DEFAULT = 0 };
+enum { LOG_ERROR = 3, OPTIMIZE_ALL = 99, FLOAT = 1, INT64 = 7, DEVICE_ALLOCATOR = 0, MEMORY_DEFAULT = 0 };
 
 typedef struct tensor {
     char name[64], feeds[64];
     int64_t dim[4];
-    size_t dims, count;
+    size_t dims, count; /* count: of numbers of four bytes */
+    int type;
     float *data[2]; /* outputs that are fed back: written and read in turn */
     void *value[2];
 } tensor;
@@ -95,7 +96,8 @@ static void parse(tensor *t, char *text)
     if (!name || !dims) peer_fail("a tensor is in|out:NAME:DIMS[:INPUT]");
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->feeds, sizeof t->feeds, "%s", feeds ? feeds : "");
-    t->count = 1;
+    t->type = dims[strlen(dims) - 1] == 'i' ? INT64 : FLOAT;
+    t->count = t->type == INT64 ? 2 : 1;
     for (char *d = strtok(dims, "x"); d && t->dims < 4; d = strtok(NULL, "x")) {
         t->dim[t->dims] = atoll(d);
         t->count *= (size_t)t->dim[t->dims++];
@@ -108,7 +110,7 @@ static void *make_value(const peer *p, void *info, const tensor *t, float *data)
     typedef void *(*make_fn)(const void *info, void *data, size_t bytes, const int64_t *shape, size_t dims,
                              int type, void **value);
     check(p, ((make_fn)(uintptr_t)p->api[CREATE_TENSOR])(info, data, t->count * sizeof *data, t->dim, t->dims,
-                                                         FLOAT, &value));
+                                                         t->type, &value));
     return value;
 }
 

@@ -719,8 +719,11 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_set(exphil_mo
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_calibration_get(const exphil_model *model,
                                                                        exphil_comparison *comparison,
                                                                        exphil_error *error);
-/* Writes the step of one frame, with its state as inputs and outputs; opset 17. EXPHIL_E_UNSUPPORTED names
- * a block that this release cannot express: 0.1.0 expresses none yet. */
+/* Writes the step of one frame as an ONNX graph (IR 8, opset 17), with its state as inputs and outputs and any number of
+ * streams: row, noise and settings of the draw in, logits, action and value out. Every block, head, delay and condition is
+ * there, and float weights or those of exphil_model_quantize, which are rounded as in play. What describes rows and
+ * controllers is among its metadata; doc/onnx.md has all names. EXPHIL_E_UNSUPPORTED names what has no form there: a model
+ * of EXPHIL_TYPE_F64 or EXPHIL_MODE_WINDOW, and a file of 2 GiB or more. From any thread. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_export_onnx(const exphil_model *model,
                                                                    const char *path, exphil_error *error);
 

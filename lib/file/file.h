@@ -1,5 +1,5 @@
-/* Door of lib/file: JSON text, safetensors files, Zstandard frames. Input is not trusted: every byte is checked before it is
- * used, allocations stay in proportion to the input, and messages name the byte or the field. */
+/* Door of lib/file: JSON text, safetensors files, Zstandard frames; Protocol Buffers are only written. Input is not trusted: every
+ * byte is checked before it is used, allocations stay in proportion to the input, and messages name the byte or the field. */
 #ifndef XPH_FILE_FILE_H
 #define XPH_FILE_FILE_H
 
@@ -87,6 +87,29 @@ void xph_json_add_hex(xph_json_out *out, const char *name, uint64_t value);
 void xph_json_pad(xph_json_out *out, size_t base, size_t align); /* spaces until base + bytes is a multiple */
 exphil_status xph_json_end(xph_json_out *out, exphil_error *error); /* drops everything when it fails */
 void xph_json_drop(xph_json_out *out);
+
+/* ---- writing Protocol Buffers (protobuf.c) ------------------------------------------------------------- */
+
+/* Fields of a message, in context memory. A failure sticks and comes out of end. The same calls give the same
+ * bytes. */
+typedef struct xph_proto_out {
+    exphil_context *context;
+    unsigned char *data;
+    size_t bytes, capacity;
+    exphil_status status;
+} xph_proto_out;
+void xph_proto_begin(xph_proto_out *out, exphil_context *context);
+void xph_proto_add_int(xph_proto_out *out, int32_t field, int64_t value); /* int64, and enumerations */
+void xph_proto_add_float(xph_proto_out *out, int32_t field, float value);
+void xph_proto_add_bytes(xph_proto_out *out, int32_t field, const void *data, size_t bytes);
+void xph_proto_add_text(xph_proto_out *out, int32_t field, const char *text);
+void xph_proto_add_length(xph_proto_out *out, int32_t field,
+                          size_t bytes); /* so many bytes, which are elsewhere */
+/* A message as a field: what is added until close, of which so many bytes more will follow from elsewhere. */
+size_t xph_proto_open(xph_proto_out *out, int32_t field);
+void xph_proto_close(xph_proto_out *out, size_t mark, size_t elsewhere);
+exphil_status xph_proto_end(xph_proto_out *out, exphil_error *error); /* drops everything when it fails */
+void xph_proto_drop(xph_proto_out *out);
 
 /* ---- safetensors --------------------------------------------------------------------------------------- */
 

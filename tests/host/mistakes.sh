@@ -453,6 +453,42 @@ expect 1 "these are weights; WEIGHTS comes first" quantize --out v p p
 expect 1 "neither weights, corpus nor replay" quantize --out v nothing.slp
 [ -e v ] && complain "a refused quantize wrote a file"
 
+# export: once, into another file, and only what has a form there
+expect 2 "--onnx FILE" export p
+expect 2 "WEIGHTS, one file" export --onnx v
+expect 2 "WEIGHTS, one file" export --onnx v p p
+expect 1 "would write over p" export --force --onnx p p
+expect 1 "--force replaces it" export --onnx t p
+expect 1 "that is a folder; name a file in it" export --onnx both p
+expect 1 "this is a replay; export wants WEIGHTS" export --onnx v a.slp
+expect 1 "quantise the model it was made of" export --int8 --onnx v q8
+"$exphil" train --port 1 --mode window --blocks gru --hidden 8 --updates 1 --quiet --out windowed a.slp >/dev/null 2>&1
+expect 1 "mode window, which has no step of one frame" export --onnx v windowed
+[ -e v ] && complain "a refused export wrote a file"
+
+# the drill over a pipe: answers that are none
+expect 2 "one of them" drill --pipe p
+expect 2 "one of them" drill --pipe --out v.slp
+expect 1 "answer to frame -1 did not come" drill --pipe
+for answer in "{" "[]" '{"x":1}' '{"buttons":1.5}' '{"main_x":true}' '{"buttons":1,"buttons":2}' '{"main_x":1e999}'; do
+  checks=$((checks + 1))
+  echo "$answer" | "$exphil" drill --pipe >out 2>err
+  [ $? -eq 1 ] && grep -q "answer to frame -1 is no JSON object of buttons" err || complain "$answer: $(cat err)"
+done
+for answer in '{"buttons":65536}' '{"buttons":-1}'; do
+  echo "$answer" | "$exphil" drill --pipe >out 2>err
+  grep -q "answer to frame -1 has buttons outside" err || complain "$answer: $(cat err)"
+done
+for answer in '{"main_x":1.01}' '{"c_y":-1.5}' '{"trigger":-0.1}'; do
+  echo "$answer" | "$exphil" drill --pipe >out 2>err
+  grep -q "answer to frame -1 has a stick outside" err || complain "$answer: $(cat err)"
+done
+printf '{}' | "$exphil" drill --pipe >out 2>err
+grep -q "is no whole line" err || complain "half a line: $(cat err)"
+yes '{}' | "$exphil" drill --pipe --frames 60 >out 2>err
+[ "$(grep -c '"frame":' out)" -eq 60 ] && tail -n 1 out | grep -q '^{"frames":60,"hits":0,' || complain "drill --pipe: $(tail -n 1 out)"
+grep -q "60 frames alone" err || complain "drill --pipe says $(cat err)"
+
 # play: who is there, and both agreements
 expect 1 "there is P1 fox human, P2 fox human" play p a.slp --port 3
 expect 1 "no player at --opponent 4" play p a.slp --opponent 4

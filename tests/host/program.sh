@@ -104,6 +104,14 @@ expect 1 "$exphil" info --plan drill.slp
 json quantize --type int8 --out int8.safetensors policy.safetensors --port 1 drill.slp
 object weights type bytes bytes_before calibration
 json quantize --type bf16 --out bf16.safetensors policy.safetensors
+json export --onnx policy.onnx policy.safetensors
+object onnx blocks weights bytes
+grep -q '"weights":"f32"' out || complain "export says $(cat out)"
+json export --int8 --onnx one.onnx policy.safetensors
+expect 0 "$exphil" export --onnx two.onnx int8.safetensors
+grep -qE '^two.onnx: a step of gru, weights in int8, [0-9]+ bytes$' out || complain "export says $(cat out)"
+cmp -s one.onnx two.onnx || complain "export --int8 is not export of what quantize wrote"
+[ "$(wc -c <one.onnx)" -lt "$(wc -c <policy.onnx)" ] || complain "int8 is not smaller"
 for file in int8.safetensors bf16.safetensors; do
   json info $file
   object weights tensors parameters

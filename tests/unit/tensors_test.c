@@ -281,17 +281,6 @@ static void imports_are_checked(void **state)
     exphil_model_destroy(model);
 }
 
-static void what_this_release_lacks(void **state)
-{
-    exphil_model *model = make(EXPHIL_TYPE_F32);
-    exphil_error error = EXPHIL_ERROR_INIT;
-    assert_int_equal(exphil_model_export_onnx(model, "x.onnx", &error), EXPHIL_E_UNSUPPORTED);
-    assert_string_equal(error.message, "this release cannot express block 0 (mamba) in ONNX, nor any other");
-    assert_int_equal(exphil_model_export_onnx(model, "", &error), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_model_export_onnx(NULL, "x.onnx", &error), EXPHIL_E_INVALID);
-    exphil_model_destroy(model);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,7 +291,6 @@ int main(void)
         cmocka_unit_test(exported_tensors_keep_the_model),
         cmocka_unit_test(with_any_strides),
         cmocka_unit_test(imports_are_checked),
-        cmocka_unit_test(what_this_release_lacks),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);
 }

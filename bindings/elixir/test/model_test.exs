@@ -130,9 +130,11 @@ defmodule LibExphil.ModelTest do
     assert message =~ "positive_weight: has 1 elements, not 3"
   end
 
-  test "what is not there says so", %{context: context} do
+  test "a step as ONNX", %{context: context} do
     path = Path.join(folder(), "m.onnx")
-    assert {:error, %Error{status: :unsupported}} = Model.export_onnx(model(context), path)
+    assert :ok = Model.export_onnx(model(context), path)
+    assert File.read!(path) =~ "exphil.model"
+    assert {:error, %Error{status: :io}} = Model.export_onnx(model(context), "/nowhere/at/all")
   end
 
   test "Melee: presets, columns, encoder, names" do

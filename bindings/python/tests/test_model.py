@@ -270,6 +270,9 @@ def test_evaluate(model, dataset):
         model.evaluate(exphil.Dataset())
 
 
-def test_onnx_says_that_it_cannot(model, tmp_path):
-    with pytest.raises(NotImplementedError):
-        model.export_onnx(tmp_path / "model.onnx")
+def test_onnx_is_a_file_or_says_why_not(model, tmp_path):
+    model.export_onnx(tmp_path / "model.onnx")
+    assert b"exphil.model" in (tmp_path / "model.onnx").read_bytes()
+    with pytest.raises(NotImplementedError, match="mode window"):
+        exphil.Model(model.spec, blocks="mlp", hidden=16, mode="window").export_onnx(tmp_path / "window.onnx")
+    assert not (tmp_path / "window.onnx").exists()

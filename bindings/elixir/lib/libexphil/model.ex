@@ -117,7 +117,7 @@ defmodule LibExphil.Model do
     end
   end
 
-  @doc "Writes the one-frame step as ONNX; `:unsupported` names what this release cannot express."
+  @doc "Writes the one-frame step as ONNX; `:unsupported` names what has no form there."
   @spec export_onnx(t(), Path.t()) :: :ok | {:error, Error.t()}
   def export_onnx(%__MODULE__{ref: ref}, path), do: Nif.model_export_onnx(ref, IO.chardata_to_string(path))
 

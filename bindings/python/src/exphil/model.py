@@ -366,7 +366,7 @@ class Model(Handle):
         return found
 
     def export_onnx(self, path: Path) -> None:
-        """Writes the one-frame step as ONNX; UnsupportedError where this release cannot."""
+        """Writes the one-frame step as ONNX (doc/onnx.md); UnsupportedError names what has no form there."""
         self._core.call(lib.exphil_model_export_onnx, self._handle, path_bytes(path))
 
 

@@ -248,7 +248,7 @@ impl Model {
         Ok(())
     }
 
-    /// Writes the one-frame step as ONNX, where this release can.
+    /// Writes the one-frame step as ONNX; `Status::Unsupported` names what has no form there.
     pub fn export_onnx(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path.as_ref())?;
         call(|error| unsafe { sys::exphil_model_export_onnx(self.as_raw(), path.as_ptr(), error) })?;
