@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (package python3-torch): exphil.torch is untested")
 
-from torch_case import ALL, BARE, HEADS, ONLY_IDS, SIZES, SPEC, TOLD, apart, draw_actions, draw_rows, library, make  # noqa: E402
+from torch_case import ALL, BARE, HEADS, ONLY_IDS, OTHERS, SIZES, SPEC, TOLD, apart, draw_actions, draw_rows, library, make  # noqa: E402
 
 import exphil  # noqa: E402
 import exphil.torch  # noqa: E402
@@ -47,11 +47,15 @@ CARRIED = {
     "told": dict(blocks="gru mamba", value="detached", **TOLD, **AR),
     "told, no delay": dict(spec=BARE, blocks="lstm", no_previous_action=True, delay=0, **TOLD),
     "double": dict(blocks=ALL, delay_frames=1, type="f64", value="shared"),
+    "others": dict(blocks=OTHERS, delay_frames=1, **AR),
+    "each of others": dict(blocks="norm lstm_only relu dense gru_bare", value="shared"),
+    "mamba_exphil": dict(blocks="mamba_exphil", mamba_states=9, no_previous_action=True),
     "ids alone": dict(spec=ONLY_IDS, blocks="mamba mlp", no_previous_action=True, delay_frames=1),
 }
 WINDOWS = {
     "window": dict(blocks="mamba attention lstm", mode="window", delay_frames=1),
     "window of all": dict(blocks="ffn gru mlp attention", mode="window", delay_frames=2, attention_window_frames=9, **AR),
+    "window of others": dict(blocks=OTHERS, mode="window", delay_frames=1),
     "window, told": dict(blocks="gru", mode="window", no_previous_action=True, value="shared", delay=2, **TOLD),
 }
 
@@ -247,6 +251,7 @@ TRAINED = {
     "attention": dict(blocks="attention", value="shared", **AR),
     "lstm": dict(blocks="lstm", delay_frames=1),
     "all": dict(blocks=ALL, delay_frames=2, **AR),
+    "others": dict(blocks=OTHERS, **AR),
     "double": dict(blocks="gru ffn", type="f64", **AR),
     "told": dict(blocks="mlp", **TOLD),
     "window": dict(blocks="gru attention", mode="window"),
@@ -378,7 +383,7 @@ def test_what_a_value_teaches(value):
 
 def test_what_starts_as_what():
     """As the library's own first weights, tensor by tensor: equal where nothing is drawn, else of the same spread."""
-    words = dict(SIZES, blocks=ALL, hidden=40, heads="autoregressive", value="shared", **TOLD)
+    words = dict(SIZES, blocks=f"{ALL} {OTHERS}", hidden=40, heads="autoregressive", value="shared", **TOLD)
     ours, other = (exphil.Model(SPEC, seed=seed, **words) for seed in (1, 2))
     policy = exphil.torch.Policy(SPEC, seed=1, **words)
     again = exphil.torch.Policy(SPEC, seed=1, **words)

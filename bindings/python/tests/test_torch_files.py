@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (package python3-torch): exphil.torch is untested")
 
-from torch_case import ALL, BARE, IDS, SIZES, SPEC, TOLD, apart, draw_rows, library, make, shake  # noqa: E402
+from torch_case import ALL, BARE, IDS, OTHERS, SIZES, SPEC, TOLD, apart, draw_rows, library, make, shake  # noqa: E402
 
 import exphil  # noqa: E402
 import exphil.torch  # noqa: E402
@@ -25,6 +25,7 @@ KINDS = {
     "all": dict(blocks=ALL, delay_frames=2, heads="autoregressive", neutral_start=True, value="shared"),
     "told": dict(blocks="gru \t( mlp * 2 )", mode="window", no_previous_action=True, value="detached", **TOLD),
     "double": dict(spec=BARE, blocks="attention", type="f64"),
+    "others": dict(blocks=OTHERS),
     "usual": dict(spec=exphil.Spec("l!", "c#", 3, BARE.heads, layout_hash=77), hidden=24, head_width=0),
 }
 
@@ -89,7 +90,7 @@ def test_names_of_modules_are_names_too(tmp_path):
         assert apart(done.logits, session.logits) < 1e-5
 
 
-@pytest.mark.parametrize("type, blocks", [("bf16", "attention ffn mlp mamba"), ("i8", "lstm mlp mamba"), ("i8", ALL)])
+@pytest.mark.parametrize("type, blocks", [("bf16", "attention ffn mlp mamba"), ("i8", "lstm mlp mamba"), ("i8", ALL), ("i8", OTHERS), ("bf16", OTHERS)])
 def test_weights_of_fewer_bits(type, blocks, tmp_path):
     """They keep their bytes, and round what they multiply: an input between two levels may fall to either side."""
     model = library(make(blocks=blocks, delay_frames=1, value="shared"), tmp_path).quantize(type)

@@ -11,7 +11,10 @@ from .errors import ConfigError, FormatError
 from .pattern import read_pattern
 
 # The words of all blocks. blocks.py has a class for each.
-WORDS = ("mamba", "lstm", "gru", "attention", "mlp", "ffn")
+WORDS = (
+    "mamba", "lstm", "gru", "attention", "mlp", "ffn", "lstm_bare", "gru_bare", "ffn_gelu", "mamba_exphil", "lstm_only", "gru_only",
+    "dense", "norm", "relu",
+)  # fmt: skip
 DELAY_WIDTH = 8
 
 # Of a count: what 0 stands for, and its range. 0 in the place of the first: a sixteenth of hidden.

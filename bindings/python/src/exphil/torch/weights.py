@@ -25,7 +25,7 @@ SCALE_LEAST, SCALE_MOST = 2.0**-100, 2.0**120
 # The matrices that a quantised model rounds, and whether those are I8 there.
 _ROUNDED = re.compile(
     r"(?P<half>(input|heads\.trunk|value\.trunk)\.weight)"
-    r"|blocks\.\d+\.((in_proj|x_proj|dt_proj|out_proj|qkv|up|down)\.weight|weight_ih|weight_hh)"
+    r"|blocks\.\d+\.((in_proj|x_proj|dt_proj|out_proj|qkv|up|down)\.weight|weight_ih|weight_hh|weight)"
 )
 
 
