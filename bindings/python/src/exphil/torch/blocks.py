@@ -45,7 +45,7 @@ class Block(Part):
     def __init__(self, c: Config, **where: Any) -> None:
         super().__init__()
         if self.normed:
-            self.norm = Norm(c.hidden, **where)
+            self.norm = Norm(c.hidden, c.norm_epsilon, **where)
 
     @classmethod
     def carries(cls, c: Config) -> Shapes:
@@ -342,7 +342,7 @@ class Mlp(Block):
         super().__init__(c, **where)
         inner = self.width(c)
         self.up = Linear(c.hidden, inner, rounding=c.weights, **where)
-        self.up_norm = Norm(inner, **where)
+        self.up_norm = Norm(inner, c.norm_epsilon, **where)
         self.down = Linear(inner, c.hidden, rounding=c.weights, scale=_residual(c), **where)
 
     @staticmethod

@@ -31,6 +31,9 @@ _ROUNDED = re.compile(
 
 def stored_type(c: Config, name: str) -> str:
     """The type of a tensor in a file."""
+    layer = re.fullmatch(r"heads\..+\.(\d+)\.weight", name) if c.weights and c.head_layers else None
+    if layer is not None:
+        return "BF16" if int(layer[1]) < c.head_layers else c.type
     found = _ROUNDED.fullmatch(name) if c.weights else None
     if found is None:
         return c.type
