@@ -7,7 +7,21 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (package python3-torch): exphil.torch is untested")
 
-from torch_case import ALL, BARE, HEADS, ONLY_IDS, SIZES, SPEC, TOLD, apart, draw_actions, draw_rows, library, make  # noqa: E402
+from torch_case import (  # noqa: E402
+    ALL,
+    BARE,
+    HEADS,
+    ONLY_IDS,
+    OTHERS,
+    SIZES,
+    SPEC,
+    TOLD,
+    apart,
+    draw_actions,
+    draw_rows,
+    library,
+    make,
+)
 
 import exphil  # noqa: E402
 import exphil.torch  # noqa: E402
@@ -47,11 +61,22 @@ CARRIED = {
     "told": dict(blocks="gru mamba", value="detached", **TOLD, **AR),
     "told, no delay": dict(spec=BARE, blocks="lstm", no_previous_action=True, delay=0, **TOLD),
     "double": dict(blocks=ALL, delay_frames=1, type="f64", value="shared"),
+    "others": dict(blocks=OTHERS, delay_frames=1, **AR),
+    "each of others": dict(blocks="norm lstm_only relu dense gru_bare", value="shared"),
+    "mamba_exphil": dict(blocks="mamba_exphil", mamba_states=9, no_previous_action=True),
+    "layers": dict(blocks="gru mlp", delay_frames=2, head_layers=2, head_units=11, head_last=True, head_activation="relu", **AR),
+    "one layer": dict(blocks="lstm_only norm", head_layers=1, no_head_past=True, no_head_trunk=True, no_final_norm=True,
+                      norm_epsilon=1e-6),
+    "four layers": dict(blocks="mlp", no_previous_action=True, head_layers=4, head_activation="gelu_tanh", value="shared",
+                        norm_epsilon=0.05, no_final_norm=True, **AR),
+    "layers, told": dict(blocks="ffn", head_layers=1, head_units=7, head_last=True, no_head_trunk=True, **TOLD, **AR),
+    "no layers": dict(blocks="ffn mlp", delay_frames=1, no_final_norm=True, no_head_past=True, norm_epsilon=1e-3, **AR),
     "ids alone": dict(spec=ONLY_IDS, blocks="mamba mlp", no_previous_action=True, delay_frames=1),
 }
 WINDOWS = {
     "window": dict(blocks="mamba attention lstm", mode="window", delay_frames=1),
     "window of all": dict(blocks="ffn gru mlp attention", mode="window", delay_frames=2, attention_window_frames=9, **AR),
+    "window of others": dict(blocks=OTHERS, mode="window", delay_frames=1, head_layers=1, head_last=True),
     "window, told": dict(blocks="gru", mode="window", no_previous_action=True, value="shared", delay=2, **TOLD),
 }
 
@@ -157,7 +182,7 @@ def step_through(policy, played, frames, deliver="decided", step=None):
     return torch.stack(found)
 
 
-@pytest.mark.parametrize("name", [*WINDOWS, "all", "told", "told, no delay", "gru", "mlp"])
+@pytest.mark.parametrize("name", [*WINDOWS, "all", "told", "told, no delay", "gru", "mlp", "layers", "layers, told"])
 def test_steps_are_those_of_a_session(name, tmp_path):
     """Frame by frame, with the policy's own decisions as past actions: the same actions, too."""
     delay, policy = made({**CARRIED, **WINDOWS}[name])
@@ -236,6 +261,8 @@ def test_wrong_chunks():
             floats, ids, torch.zeros(1, 4, 6, 4), conditions=torch.zeros(1, 4, 4, dtype=torch.int64))
     with pytest.raises(TypeError, match="no setting 'width'"):
         exphil.torch.Policy(SPEC, width=3)
+    with pytest.raises(exphil.torch.ConfigError, match="head_last needs a past action as input"):
+        make(blocks="mlp", no_previous_action=True, head_layers=1, head_last=True)
     with pytest.raises(TypeError, match="a Config has all settings"):
         exphil.torch.Policy(make(blocks="mlp").config, hidden=3)
 
@@ -247,6 +274,10 @@ TRAINED = {
     "attention": dict(blocks="attention", value="shared", **AR),
     "lstm": dict(blocks="lstm", delay_frames=1),
     "all": dict(blocks=ALL, delay_frames=2, **AR),
+    "others": dict(blocks=OTHERS, **AR),
+    "layers": dict(blocks="mlp", delay_frames=1, head_layers=2, head_units=11, head_last=True, head_activation="relu", **AR),
+    "layers alone": dict(blocks="gru", head_layers=1, head_last=True, head_activation="gelu_tanh", no_head_trunk=True,
+                         no_head_past=True, no_final_norm=True, norm_epsilon=1e-6),
     "double": dict(blocks="gru ffn", type="f64", **AR),
     "told": dict(blocks="mlp", **TOLD),
     "window": dict(blocks="gru attention", mode="window"),
@@ -308,7 +339,7 @@ def test_updates_are_those_of_the_library(name, tmp_path):
     for name, value in policy.named_parameters():
         moved = float((value - fresh[name]).abs().max())
         off = float(np.abs(value.detach().numpy() - trained.tensor_get(name)).max())
-        assert moved > 1e-5 or name.startswith("value."), name
+        assert moved > 1e-5 or name.startswith(("value.", "heads.taps.")), name  # nothing is asked of those
         assert off <= max(2e-4 * moved, 1e-7), (name, off, moved)
 
 
@@ -376,9 +407,10 @@ def test_what_a_value_teaches(value):
     assert (policy.input.weight.grad is not None) == (value == "shared")
 
 
-def test_what_starts_as_what():
+@pytest.mark.parametrize("more", [{}, dict(head_layers=2, head_units=40, head_last=True)])
+def test_what_starts_as_what(more):
     """As the library's own first weights, tensor by tensor: equal where nothing is drawn, else of the same spread."""
-    words = dict(SIZES, blocks=ALL, hidden=40, heads="autoregressive", value="shared", **TOLD)
+    words = dict(SIZES, blocks=f"{ALL} {OTHERS}", hidden=40, heads="autoregressive", value="shared", **TOLD, **more)
     ours, other = (exphil.Model(SPEC, seed=seed, **words) for seed in (1, 2))
     policy = exphil.torch.Policy(SPEC, seed=1, **words)
     again = exphil.torch.Policy(SPEC, seed=1, **words)
@@ -425,7 +457,8 @@ def test_a_player_has_the_weights_of_its_policy():
 
 STEPS = {
     "mamba": dict(blocks="mamba"), "recurrent": dict(blocks="lstm gru", delay_frames=2, **AR),
-    "attention": dict(blocks="attention ffn mlp", value="shared", **TOLD), "window": dict(blocks="gru", mode="window")}
+    "attention": dict(blocks="attention ffn mlp", value="shared", **TOLD),
+    "layers": dict(blocks="dense", head_layers=1, head_last=True, **AR), "window": dict(blocks="gru", mode="window")}
 
 
 def same_steps(policy, player, compiled):

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (package python3-torch): exphil.torch is untested")
 
-from torch_case import ALL, BARE, IDS, SIZES, SPEC, TOLD, apart, draw_rows, library, make, shake  # noqa: E402
+from torch_case import ALL, BARE, IDS, OTHERS, SIZES, SPEC, TOLD, apart, draw_rows, library, make, shake  # noqa: E402
 
 import exphil  # noqa: E402
 import exphil.torch  # noqa: E402
@@ -25,6 +25,9 @@ KINDS = {
     "all": dict(blocks=ALL, delay_frames=2, heads="autoregressive", neutral_start=True, value="shared"),
     "told": dict(blocks="gru \t( mlp * 2 )", mode="window", no_previous_action=True, value="detached", **TOLD),
     "double": dict(spec=BARE, blocks="attention", type="f64"),
+    "others": dict(blocks=OTHERS),
+    "layers": dict(blocks="mlp", head_layers=4, head_units=9, head_last=True, head_activation="relu", norm_epsilon=1e-6, **TOLD),
+    "bare": dict(blocks="norm", head_layers=1, no_head_past=True, no_head_trunk=True, no_final_norm=True, value="shared"),
     "usual": dict(spec=exphil.Spec("l!", "c#", 3, BARE.heads, layout_hash=77), hidden=24, head_width=0),
 }
 
@@ -67,32 +70,52 @@ def test_strict_loading_both_ways(tmp_path):
         fresh.load_state_dict(dict(policy.state_dict(), more=torch.zeros(1)))
 
 
+def plays(policy, model, conditions=()):
+    """A few frames as a session plays them."""
+    session = exphil.Session(model, deterministic=True, conditions=conditions or None)
+    state, (floats, ids) = policy.initial_state(), draw_rows(model.spec, 5, 1)
+    for t in range(5):
+        with torch.no_grad():
+            done = policy.step(
+                state, torch.from_numpy(floats[t]), torch.from_numpy(ids[t]), deterministic=True,
+                conditions=torch.tensor([conditions]) if conditions else None)
+        state = done.state
+        session.step_row(floats[t], ids[t])
+        assert apart(done.logits, session.logits) < 1e-5
+
+
+LAYERS = dict(head_layers=2, head_last=True, heads="autoregressive")
+
+
 def test_names_of_modules_are_names_too(tmp_path):
     """An id may have any name: that of a method, of a tensor, of a part of another one."""
     names = ["type", "own.character", "own", "own.weight", "weight", "a.b.c", "a.b", "children", "forward", "ids", "_apply"]
     spec = exphil.Spec("names", "one", 1, SPEC.heads[:2], tuple(exphil.IdSpec(name, 3, 2) for name in names))
+    heads = [exphil.HeadSpec(name, "categorical", 3) for name in ("trunk", "past", "codec", "each", "forward", "a", "a.0")]
+    for more in (dict(), dict(no_head_trunk=True, no_head_past=True)):
+        layered = make(exphil.Spec("names", "two", 1, tuple(heads)), blocks="mlp", **dict(LAYERS, **more))
+        there = library(layered, tmp_path)
+        assert {info.name for info in there.tensors()} == set(layered.state_dict())
+        there.save(tmp_path / "here")
+        layered.save(tmp_path / "there")
+        assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+        plays(layered, there)
     conditions = [exphil.Condition("parameters", 2), exphil.Condition("train", 1, 3)]
     policy = make(spec, blocks="mlp", conditions=conditions)
     model = library(policy, tmp_path)
     assert [name for name in policy.state_dict() if ".own" in name] == ["ids.own.weight", "ids.own.character.weight",
                                                                         "ids.own.weight.weight"]
     assert len(list(policy.parameters())) == len(model.tensors())
-    session, state = exphil.Session(model, deterministic=True, conditions=[2, 1]), policy.double().float().train().initial_state()
-    floats, ids = draw_rows(spec, 5, 1)
-    for t in range(5):
-        with torch.no_grad():
-            done = policy.step(
-                state, torch.from_numpy(floats[t]), torch.from_numpy(ids[t]), deterministic=True,
-                conditions=torch.tensor([[2, 1]]))
-        state = done.state
-        session.step_row(floats[t], ids[t])
-        assert apart(done.logits, session.logits) < 1e-5
+    policy.double().float().train()
+    plays(policy, model, [2, 1])
 
 
-@pytest.mark.parametrize("type, blocks", [("bf16", "attention ffn mlp mamba"), ("i8", "lstm mlp mamba"), ("i8", ALL)])
-def test_weights_of_fewer_bits(type, blocks, tmp_path):
+@pytest.mark.parametrize("type, blocks, more", [
+    ("bf16", "attention ffn mlp mamba", {}), ("i8", "lstm mlp mamba", {}), ("i8", ALL, {}), ("i8", OTHERS, {}),
+    ("bf16", OTHERS, {}), ("i8", "mlp", LAYERS), ("bf16", "mlp", LAYERS)])
+def test_weights_of_fewer_bits(type, blocks, more, tmp_path):
     """They keep their bytes, and round what they multiply: an input between two levels may fall to either side."""
-    model = library(make(blocks=blocks, delay_frames=1, value="shared"), tmp_path).quantize(type)
+    model = library(make(blocks=blocks, delay_frames=1, value="shared", **more), tmp_path).quantize(type)
     model.save(tmp_path / "here")
     policy = exphil.torch.load(tmp_path / "here")
     policy.save(tmp_path / "there")
@@ -172,8 +195,16 @@ CONFIGS = {
     "layout": ("a b", "layout is 'a b'"), "ids": ([{"name": "x", "entries": 1}], "ids is no array of objects"),
     "heads": ([], "number of heads is 0"), "delay_frames": (65, "delay_frames is 65"), "conditions": ([], "conditions is there"),
     "delays": ([2, 1], "delays do not ascend"), "weights": ("I4", "weights is 'I4'"), "more": (1, "a member 'more' is unknown"),
+    "head_layers": (5, "head_layers is 5"), "head_units": (3, "head_units is given, which needs head_layers"),
+    "head_last": (1, "head_last is given, which needs"), "head_activation": ("tanh", "head_activation is 'tanh'"),
+    "norm_epsilon": (0.2, "norm_epsilon is 0.2"), "no_final_norm": (2, "no_final_norm is 2"),
     "type": ("F16", "type is 'F16'"), "float_count": (-1, "float_count is -1"),
 }
+
+
+OFTEN_ABSENT = (
+    "value", "neutral_start", "conditions", "delays", "weights", "head_layers", "head_units", "head_last", "head_activation",
+    "norm_epsilon", "no_final_norm")
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +224,7 @@ def test_wrong_configurations(name, small, tmp_path):
     if name != "more":
         del members[name]
         header["__metadata__"]["exphil.model"] = json.dumps(members)
-        if name in ("value", "neutral_start", "conditions", "delays", "weights"):
+        if name in OFTEN_ABSENT:
             return
         refused(tmp_path / "wrong", built(header, data), f"a member {name} is missing")
 

@@ -23,6 +23,7 @@ SIZES = dict(
 TOLD = dict(
     conditions=(exphil.Condition("player", 3, 4, 0.1), exphil.Condition("rank", 2, 0, 0.5)), delays=(0, 2, 5))
 ALL = "(mamba attention)*2 gru ffn lstm mlp"
+OTHERS = "lstm_bare mamba_exphil gru_bare ffn_gelu norm gru_only relu dense lstm_only mamba_exphil norm"  # the words after 0.1's
 
 
 def shake(policy, seed=1):

@@ -1,4 +1,5 @@
-"""Blocks: each is x + f(LayerNorm(x)) over chunks of frames, with what it carries from frame to frame given and returned.
+"""Blocks: each is x + f(LayerNorm(x)) over chunks of frames, with what it carries from frame to frame given and returned; some
+have no LayerNorm, some take the place of x.
 
 x is [B,T,H]. `rows` says which frames belong together. A state is a dictionary of tensors that begin with [B], all zero at the
 start of an episode; its names and shapes stand at each class. BLOCKS has the class of each word of a pattern.
@@ -36,11 +37,15 @@ class Rows:
 
 
 class Block(Part):
-    """What all have. forward gives x behind the block, and the state behind the last row."""
+    """What all have. forward gives x behind the block, and the state behind the last row. normed: u is LayerNorm(x), else x;
+    adds: x + f(u), else f(u)."""
+
+    normed, adds = True, True
 
     def __init__(self, c: Config, **where: Any) -> None:
         super().__init__()
-        self.norm = Norm(c.hidden, **where)
+        if self.normed:
+            self.norm = Norm(c.hidden, c.norm_epsilon, **where)
 
     @classmethod
     def carries(cls, c: Config) -> Shapes:
@@ -48,8 +53,8 @@ class Block(Part):
         return {}
 
     def forward(self, x: Tensor, state: State, rows: Rows) -> Tuple[Tensor, State]:
-        f, after = self.inside(self.norm(x), state, rows)
-        return x + f, after
+        f, after = self.inside(self.norm(x) if self.normed else x, state, rows)
+        return x + f if self.adds else f, after
 
     def inside(self, u: Tensor, state: State, rows: Rows) -> Tuple[Tensor, State]:
         """f of u [B,T,H], and the state behind it."""
@@ -109,19 +114,19 @@ def scan(decay: Tensor, given: Tensor, c: Tensor, h: Tensor) -> Tuple[Tensor, Te
     return torch.stack(found, 1), h
 
 
-class Mamba(Block):
-    """State: x [C-1,D], what the convolution saw; h [D,N]."""
+class Scanned(Block):
+    """What both forms of mamba have. State: x [C-1,D], what the convolution saw; h [D,N]."""
+
+    biased = False  # the second projection
 
     def __init__(self, c: Config, **where: Any) -> None:
         super().__init__(c, **where)
         self.cut = [c.mamba_rank, c.mamba_states, c.mamba_states]
         self.in_proj = Linear(c.hidden, 2 * c.inner, rounding=c.weights, **where)
         self.conv = Convolution(c.inner, c.mamba_taps, **where)
-        self.x_proj = Linear(c.inner, sum(self.cut), bias=False, rounding=c.weights, **where)
+        self.x_proj = Linear(c.inner, sum(self.cut), bias=self.biased, rounding=c.weights, **where)
         self.dt_proj = Linear(c.mamba_rank, c.inner, rounding=c.weights, **where)
         self.dt_proj.rules["bias"] = _start_steps, False
-        self.A_log = self.declare("A_log", (c.inner, c.mamba_states), _start_rates, False, **where)
-        self.D = self.declare("D", (c.inner,), Constant(1.0), False, **where)
         self.out_proj = Linear(c.inner, c.hidden, rounding=c.weights, scale=_residual(c), **where)
 
     @classmethod
@@ -133,12 +138,52 @@ class Mamba(Block):
         v, carried = self.conv(x, state["x"], rows)
         v = F.silu(v)
         r, b, c = self.x_proj(v).split(self.cut, dim=2)
-        delta = F.softplus(self.dt_proj(r))
-        decay = torch.exp(delta.unsqueeze(3) * -torch.exp(self.A_log))
+        delta = self.limited(F.softplus(self.dt_proj(r)))
+        decay = torch.exp(delta.unsqueeze(3) * -self.rates())
         if rows.keep is not None:
             decay = decay * rows.keep[:, :, None, None]
         y, h = scan(decay, (delta * v).unsqueeze(3) * b.unsqueeze(2), c, state["h"])
-        return self.out_proj((y + self.D * v) * F.silu(z)), {"x": carried, "h": h}
+        return self.out_proj(self.skipped(y, v) * F.silu(z)), {"x": carried, "h": h}
+
+    def limited(self, delta: Tensor) -> Tensor:
+        """The step, within what is allowed."""
+        return delta
+
+    def rates(self) -> Tensor:
+        """[D,N] or [N], how fast states decay."""
+        raise NotImplementedError
+
+    def skipped(self, y: Tensor, v: Tensor) -> Tensor:
+        """y with what goes past the scan."""
+        return y
+
+
+class Mamba(Scanned):
+    """The scan of Mamba, with learned rates and a skip."""
+
+    def __init__(self, c: Config, **where: Any) -> None:
+        super().__init__(c, **where)
+        self.A_log = self.declare("A_log", (c.inner, c.mamba_states), _start_rates, False, **where)
+        self.D = self.declare("D", (c.inner,), Constant(1.0), False, **where)
+
+    def rates(self) -> Tensor:
+        return torch.exp(self.A_log)
+
+    def skipped(self, y: Tensor, v: Tensor) -> Tensor:
+        return y + self.D * v
+
+
+class MambaExphil(Scanned):
+    """ExPhil's form: fixed rates, steps within limits, nothing skips the scan."""
+
+    biased = True
+
+    def limited(self, delta: Tensor) -> Tensor:
+        return delta.clamp(0.001, 0.1)
+
+    def rates(self) -> Tensor:
+        kept = self.out_proj.weight
+        return torch.arange(1, self.cut[1] + 1, dtype=kept.dtype, device=kept.device)
 
 
 # ---- recurrent -----------------------------------------------------------------------------------------------
@@ -195,6 +240,18 @@ class Lstm(Recurrent):
         return {"h": torch.sigmoid(o) * torch.tanh(c), "c": c}
 
 
+class LstmBare(Lstm):
+    """x + lstm(x)."""
+
+    normed = False
+
+
+class LstmOnly(LstmBare):
+    """lstm(x)."""
+
+    adds = False
+
+
 class Gru(Recurrent):
     """State: h [H]."""
 
@@ -209,6 +266,18 @@ class Gru(Recurrent):
         n = torch.tanh(p_n + torch.sigmoid(p_r + q_r) * q_n)
         z = torch.sigmoid(p_z + q_z)
         return {"h": (1.0 - z) * n + z * h}
+
+
+class GruBare(Gru):
+    """x + gru(x)."""
+
+    normed = False
+
+
+class GruOnly(GruBare):
+    """gru(x)."""
+
+    adds = False
 
 
 # ---- attention -----------------------------------------------------------------------------------------------
@@ -263,7 +332,7 @@ class Attention(Block):
         return blind
 
 
-# ---- mlp, ffn ------------------------------------------------------------------------------------------------
+# ---- without state -------------------------------------------------------------------------------------------
 
 
 class Mlp(Block):
@@ -273,7 +342,7 @@ class Mlp(Block):
         super().__init__(c, **where)
         inner = self.width(c)
         self.up = Linear(c.hidden, inner, rounding=c.weights, **where)
-        self.up_norm = Norm(inner, **where)
+        self.up_norm = Norm(inner, c.norm_epsilon, **where)
         self.down = Linear(inner, c.hidden, rounding=c.weights, scale=_residual(c), **where)
 
     @staticmethod
@@ -293,7 +362,69 @@ class Ffn(Mlp):
         return c.ffn_expand * c.hidden
 
 
-BLOCKS: Dict[str, Type[Block]] = {"mamba": Mamba, "lstm": Lstm, "gru": Gru, "attention": Attention, "mlp": Mlp, "ffn": Ffn}
+class FfnGelu(Block):
+    """down(gelu(up(u)))."""
+
+    def __init__(self, c: Config, **where: Any) -> None:
+        super().__init__(c, **where)
+        inner = c.ffn_expand * c.hidden
+        self.up = Linear(c.hidden, inner, rounding=c.weights, **where)
+        self.down = Linear(inner, c.hidden, rounding=c.weights, scale=_residual(c), **where)
+
+    def inside(self, u: Tensor, state: State, rows: Rows) -> Tuple[Tensor, State]:
+        return self.down(F.gelu(self.up(u), approximate="tanh")), {}
+
+
+class Dense(Block):
+    """A linear in the place of x."""
+
+    normed, adds = False, False
+
+    def __init__(self, c: Config, **where: Any) -> None:
+        super().__init__(c, **where)
+        self.rounding = c.weights
+        self.weight = self.declare("weight", (c.hidden, c.hidden), Uniform(1.0 / math.sqrt(c.hidden)), True, **where)
+        self.bias = self.declare("bias", (c.hidden,), Constant(0.0), False, **where)
+
+    def inside(self, u: Tensor, state: State, rows: Rows) -> Tuple[Tensor, State]:
+        return product(u, self.weight, self.bias, self.rounding), {}
+
+
+class Normed(Block):
+    """LayerNorm in the place of x."""
+
+    adds = False
+
+    def inside(self, u: Tensor, state: State, rows: Rows) -> Tuple[Tensor, State]:
+        return u, {}
+
+
+class Relu(Block):
+    """max(x, 0) in the place of x."""
+
+    normed, adds = False, False
+
+    def inside(self, u: Tensor, state: State, rows: Rows) -> Tuple[Tensor, State]:
+        return torch.relu(u), {}
+
+
+BLOCKS: Dict[str, Type[Block]] = {
+    "mamba": Mamba,
+    "lstm": Lstm,
+    "gru": Gru,
+    "attention": Attention,
+    "mlp": Mlp,
+    "ffn": Ffn,
+    "lstm_bare": LstmBare,
+    "gru_bare": GruBare,
+    "ffn_gelu": FfnGelu,
+    "mamba_exphil": MambaExphil,
+    "lstm_only": LstmOnly,
+    "gru_only": GruOnly,
+    "dense": Dense,
+    "norm": Normed,
+    "relu": Relu,
+}
 
 
 def make_blocks(c: Config, **where: Any) -> nn.ModuleList:

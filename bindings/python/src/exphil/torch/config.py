@@ -11,7 +11,10 @@ from .errors import ConfigError, FormatError
 from .pattern import read_pattern
 
 # The words of all blocks. blocks.py has a class for each.
-WORDS = ("mamba", "lstm", "gru", "attention", "mlp", "ffn")
+WORDS = (
+    "mamba", "lstm", "gru", "attention", "mlp", "ffn", "lstm_bare", "gru_bare", "ffn_gelu", "mamba_exphil", "lstm_only", "gru_only",
+    "dense", "norm", "relu",
+)  # fmt: skip
 DELAY_WIDTH = 8
 
 # Of a count: what 0 stands for, and its range. 0 in the place of the first: a sixteenth of hidden.
@@ -28,12 +31,15 @@ _COUNTS: Dict[str, Tuple[int, int, int]] = {
     "ffn_expand": (2, 1, 16),
     "window_frames": (60, 1, 4096),
 }
-_SWITCHES = ("no_previous_action", "neutral_start")
+_SWITCHES = ("no_previous_action", "neutral_start", "no_final_norm", "head_last", "no_head_past", "no_head_trunk")
+EPSILON = 1e-5  # of LayerNorms, where nothing else is said
+_OF_LAYERS = ("head_units", "head_activation", "head_last", "no_head_trunk")  # of heads with layers alone
 _CHOICES: Dict[str, Tuple[Optional[str], ...]] = {
     "mode": ("carry", "window"),
     "head_order": ("independent", "autoregressive"),
     "type": ("F32", "F64"),
     "value": (None, "detached", "shared"),
+    "head_activation": (None, "relu", "gelu_tanh"),
     "weights": (None, "BF16", "I8"),
 }
 _KINDS = ("bernoulli", "categorical")
@@ -137,6 +143,14 @@ class Config:
     conditions: Tuple[Condition, ...] = ()
     delays: Tuple[int, ...] = ()
     value: Optional[str] = None
+    norm_epsilon: float = EPSILON
+    no_final_norm: int = 0
+    head_layers: int = 0
+    head_units: int = 0
+    head_last: int = 0
+    no_head_past: int = 0
+    no_head_trunk: int = 0
+    head_activation: Optional[str] = None
     weights: Optional[str] = None
     kinds: Tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
 
@@ -152,6 +166,7 @@ class Config:
         _check("seed", self.seed, 0, (1 << 64) - 1)
         _check("delay_frames", self.delay_frames, 0, 64)
         self._check_told()
+        self._check_heads()
         if self.weights and self.type != "F32":
             raise ConfigError(f"weights is {self.weights}, which needs type F32")
         if not isinstance(self.blocks, str):
@@ -190,6 +205,18 @@ class Config:
             raise ConfigError(f"delay_frames is {self.delay_frames}, must be {self.delays[-1]}, the longest of delays")
         tables = len(self.ids) + len(self.conditions) + bool(self.delays)
         _check("number of ids, conditions and delays", tables, 0, 64)
+
+    def _check_heads(self) -> None:
+        if type(self.norm_epsilon) not in (int, float) or not 1e-12 <= self.norm_epsilon <= 0.1:
+            raise ConfigError(f"norm_epsilon is {self.norm_epsilon!r}, must be from 1e-12 to 0.1")
+        _check("head_layers", self.head_layers, 0, 4)
+        if self.head_layers:
+            _check("head_units", self.head_units, 1, 8192)
+        for name in _OF_LAYERS:
+            if getattr(self, name) and not self.head_layers:
+                raise ConfigError(f"{name} is given, which needs head_layers")
+        if self.head_last and not self.slots:
+            raise ConfigError("head_last needs a past action as input: without delay, and with no_previous_action, there is none")
 
     # ---- what follows ----
 
@@ -234,7 +261,7 @@ class Config:
         made: Dict[str, Any] = {}
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.name == "kinds" or one.name in _ABSENT and not value:
+            if one.name == "kinds" or one.name in _ABSENT and value in (one.default, ()):
                 continue
             if one.name in ("layout_hash", "seed"):
                 value = hexadecimal(value)
@@ -251,7 +278,10 @@ class Config:
             raise FormatError(f"{label}: {wrong}") from None
 
 
-_ABSENT = ("neutral_start", "conditions", "delays", "value", "weights")
+_ABSENT = (
+    "neutral_start", "conditions", "delays", "value", "norm_epsilon", "no_final_norm", "head_layers", "head_units", "head_last",
+    "no_head_past", "no_head_trunk", "head_activation", "weights",
+)  # fmt: skip
 _NEEDED = tuple(one.name for one in fields(Config) if one.name != "kinds" and one.name not in _ABSENT)
 
 
@@ -343,10 +373,14 @@ def make(spec: Any, words: Mapping[str, Any]) -> Config:
         given[name] = int(given.get(name, 0)) or usual or max(1, given["hidden"] // 16)
     for name in _SWITCHES:
         given[name] = int(given.get(name, 0))
-    for name in ("mode", "head_order", "value", "type"):
+    for name in ("mode", "head_order", "value", "type", "head_activation"):
         if name in given:
             given[name] = _word(_CHOICES[name], given[name])
     given["value"] = None if given.get("value") == "none" else given.get("value")
+    given["head_activation"] = None if given.get("head_activation") == "silu" else given.get("head_activation")
+    given["norm_epsilon"] = float(given.get("norm_epsilon", 0)) or EPSILON
+    if given.get("head_layers") and not given.get("head_units"):
+        given["head_units"] = given["head_width"]
     given["type"] = given.get("type", "F32").upper()
     given["conditions"] = tuple(
         Condition(one.name, int(one.values), int(one.width) or 8, float(one.mask)) for one in given.get("conditions", ())

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-EPSILON = 1e-5
 SMALLEST_BF16, SMALLEST_ROW = 2.0**-50, 2.0**-100
 
 # Fills a tensor with what it is before training.
@@ -68,8 +67,8 @@ class Linear(nn.Linear):
 class Norm(nn.LayerNorm):
     """LayerNorm over the last axis."""
 
-    def __init__(self, width: int, **where: Any) -> None:
-        super().__init__(width, eps=EPSILON, **where)
+    def __init__(self, width: int, epsilon: float, **where: Any) -> None:
+        super().__init__(width, eps=epsilon, **where)
         self.rules = {"weight": (Constant(1.0), False), "bias": (Constant(0.0), False)}
 
 
@@ -89,17 +88,27 @@ class Tree(nn.Module):
     names of the file. A name may be that of a method of modules ("type"): entries go past attributes."""
 
     def put(self, name: str, module: nn.Module) -> nn.Module:
-        """Hangs a module in; one that is already there keeps what hangs below it."""
+        """Hangs a module in."""
+        return Tree.hang(self, name, module)
+
+    @staticmethod
+    def hang(above: nn.Module, name: str, module: nn.Module) -> nn.Module:
+        """Hangs a module below another one. Where one is already, they become one: that with parameters keeps its place."""
         first, _, rest = name.partition(".")
-        below = self._modules.get(first)
+        below = above._modules.get(first)
         if not rest:
+            if below is not None and (below._parameters or below._buffers):
+                below._modules.update(module._modules)
+                below._parameters.update(module._parameters)
+                below.rules = dict(getattr(below, "rules", {}), **getattr(module, "rules", {}))  # type: ignore[assignment]
+                return module
             if below is not None:
                 module._modules.update(below._modules)
-            self._modules[first] = module
+            above._modules[first] = module
             return module
         if below is None:
-            below = self._modules[first] = Tree()
-        return Tree.put(below, rest, module)  # type: ignore[arg-type]
+            below = above._modules[first] = Tree()
+        return Tree.hang(below, rest, module)
 
 
 def product(x: Tensor, weight: Tensor, bias: Optional[Tensor], rounding: Optional[str]) -> Tensor:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from .blocks import BLOCKS, Rows, State, make_blocks
 from .config import DELAY_WIDTH, Config, make
 from .container import PathLike
-from .heads import Heads, draw, how_of
+from .heads import draw, how_of, make_heads
 from .layers import Linear, Norm, Table, Tree, declared
 from .losses import Loss, loss
 
@@ -77,8 +77,8 @@ class Policy(nn.Module):
         self.input = Linear(c.inputs, c.hidden, rounding="BF16" if c.weights else None, **where)
         self._add_tables(c, where)
         self.blocks = make_blocks(c, **where)
-        self.norm = Norm(c.hidden, **where)
-        self.heads = Heads(c, **where)
+        self.norm = None if c.no_final_norm else Norm(c.hidden, c.norm_epsilon, **where)
+        self.heads = make_heads(c, **where)
         self.value = ValueHead(c, **where) if c.value else None
         if c.weights:
             self.requires_grad_(False)
@@ -208,7 +208,7 @@ class Policy(nn.Module):
             given = {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
             x, kept = block(x, given, rows)
             after.update((prefix + name, value) for name, value in kept.items())
-        return self.norm(x), after
+        return x if self.norm is None else self.norm(x), after
 
     # ---- chunks ----------------------------------------------------------------------------------------------
 
@@ -333,6 +333,7 @@ class Player(nn.Module):
         c, tables = policy.config, policy._tables
         ids = len(c.ids)
         self.policy.ids = nn.ModuleList(tables[:ids])  # type: ignore[assignment]
+        self.policy.heads = policy.heads.numbered()
         self.policy.conditions = nn.ModuleList(tables[ids : ids + len(c.conditions)])  # type: ignore[assignment]
 
     def forward(

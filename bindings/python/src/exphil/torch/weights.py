@@ -25,12 +25,15 @@ SCALE_LEAST, SCALE_MOST = 2.0**-100, 2.0**120
 # The matrices that a quantised model rounds, and whether those are I8 there.
 _ROUNDED = re.compile(
     r"(?P<half>(input|heads\.trunk|value\.trunk)\.weight)"
-    r"|blocks\.\d+\.((in_proj|x_proj|dt_proj|out_proj|qkv|up|down)\.weight|weight_ih|weight_hh)"
+    r"|blocks\.\d+\.((in_proj|x_proj|dt_proj|out_proj|qkv|up|down)\.weight|weight_ih|weight_hh|weight)"
 )
 
 
 def stored_type(c: Config, name: str) -> str:
     """The type of a tensor in a file."""
+    layer = re.fullmatch(r"heads\..+\.(\d+)\.weight", name) if c.weights and c.head_layers else None
+    if layer is not None:
+        return "BF16" if int(layer[1]) < c.head_layers else c.type
     found = _ROUNDED.fullmatch(name) if c.weights else None
     if found is None:
         return c.type
