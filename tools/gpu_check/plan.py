@@ -8,7 +8,7 @@ import subprocess
 from . import built as programs, machine
 
 STAGES = ["tests", "reference", "peers", "operations", "sanitizer", "counters", "repeat"]
-FIRST_SECONDS = 300  # what the stage tests may take before the others have their turn; the rest of it comes last
+FIRST_SECONDS = 360  # what the stage tests may take before the others have their turn; the rest of it comes last
 TYPES = ["f32", "tf32", "bf16"]
 COUNTERS = ["gpu__time_duration.sum", "smsp__inst_executed.sum", "dram__bytes_read.sum", "dram__bytes_write.sum",
             "sm__throughput.avg.pct_of_peak_sustained_elapsed", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
