@@ -84,9 +84,17 @@ def untouched():
         print(f"{version}: its files are as they were")
 
 
+def taken_over(commit):
+    """Whether it is a merge that has what one of its parents had: the commits of that side say why."""
+    parents = run(["git", "show", "-s", "--format=%P", commit], cwd=SOURCE).stdout.split()
+    return len(parents) > 1 and any(not run(["git", "diff", "--quiet", parent, commit, "--", *KEPT], cwd=SOURCE).returncode
+                                    for parent in parents)
+
+
 def explained():
     """Bodies of the commits since the files were first kept."""
     commits = run(["git", "log", "--full-history", "--format=%H", "--", *KEPT], cwd=SOURCE).stdout.split()
+    commits = [commit for commit in commits if not taken_over(commit)]
     for commit in commits:
         body = run(["git", "show", "-s", "--format=%B", commit], cwd=SOURCE).stdout
         if not any(line.startswith("Bits: ") for line in body.splitlines()):
