@@ -2,7 +2,7 @@
 //! `learn.h`, `match.h`, `blocks.h`, `live.h`, `ops.h`) as bindgen writes them. The headers are the manual: names, rules of
 //! ownership, threads and lifetimes are theirs. The crate `exphil` is the safe interface.
 //!
-//! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`.
+//! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`; `op` of the arguments of ops.h is the caller's to set.
 //!
 //! ```
 //! let mut config = exphil_sys::init::<exphil_sys::exphil_session_config>();
@@ -53,7 +53,8 @@ versioned! {
     exphil_plan exphil_examination exphil_examined exphil_melee_reward_config exphil_outcome_config
     exphil_outcome_metrics exphil_forward exphil_world exphil_rollout_config exphil_learner_config
     exphil_learner_metrics exphil_match_config exphil_match_result exphil_record exphil_block_info
-    exphil_live_config exphil_live_info
+    exphil_live_config exphil_live_info exphil_scan_args exphil_attention_args exphil_rnn_args exphil_norm_args
+    exphil_conv_args exphil_adamw_args exphil_ops_config exphil_op_info
 }
 
 #[cfg(test)]
