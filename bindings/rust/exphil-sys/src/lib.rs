@@ -2,7 +2,8 @@
 //! `learn.h`, `match.h`, `blocks.h`, `live.h`, `ops.h`) as bindgen writes them. The headers are the manual: names, rules of
 //! ownership, threads and lifetimes are theirs. The crate `exphil` is the safe interface.
 //!
-//! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`; `op` of the arguments of ops.h is the caller's to set.
+//! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`; `op` of the arguments of ops.h is the
+//! caller's to set.
 //!
 //! ```
 //! let mut config = exphil_sys::init::<exphil_sys::exphil_session_config>();
