@@ -10,38 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PROGRAM "onnx_policies"
+#include "../data/policy_draw.h"
+
 enum { STREAMS = 3, RESET_EVERY = 37, OVERRIDE_EVERY = 29 };
-
-static exphil_error error = EXPHIL_ERROR_INIT;
-
-static void must(exphil_status status, const char *what)
-{
-    if (status >= 0) return;
-    fprintf(stderr, "onnx_policies: %s: %s %s\n", what, exphil_status_name(status), error.message);
-    exit(1);
-}
-
-static void *zeroed(int64_t count, size_t size)
-{
-    void *made = calloc((size_t)count + 1, size);
-    if (!made) exit(1);
-    return made;
-}
-
-/* xorshift64*: Vigna 2016, An experimental exploration of Marsaglia's xorshift generators, scrambled. */
-static uint64_t random_state = 20260101;
-static uint32_t draw(void)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (uint32_t)((random_state * 0x2545F4914F6CDD1Du) >> 32);
-}
-
-static float draw_float(float scale)
-{
-    return (float)((double)draw() / 2147483648.0 - 1.0) * scale;
-}
 
 /* ---- what is made ---- */
 
@@ -118,6 +90,9 @@ static exphil_model *create(exphil_context *context, const policy *p)
     config.no_previous_action = p->alone;
     config.heads = p->order;
     config.value = p->value;
+    if (strcmp(p->name, "bare_blocks") == 0 || strcmp(p->name, "in_series") == 0)
+        config.norm_epsilon = 0.05; /* that of every LayerNorm, in blocks and behind them */
+    if (strcmp(p->name, "in_series") == 0) config.input_width = 24;
     if (p->spec) {
         config.hidden = 20;
         config.head_width = 18;
