@@ -12,7 +12,7 @@ from ops_cases import cases, states_word
 import exphil
 import exphil.ops as ops
 
-jax = pytest.importorskip("jax", reason="jax is not installed (tools/deps hosts): the operations on its arrays are untested")
+jax = pytest.importorskip("jax", reason="jax is not installed (PyPI): the operations on its arrays are untested")
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
