@@ -86,7 +86,7 @@ class Pad:
         pad = {"buttons": 0}
         for head, value in zip(self.heads, action.tolist()):
             if head["moves"] == "buttons":
-                pad["buttons"] = sum(mask for bit, mask in enumerate(head["values"]) if value >> bit & 1)
+                pad["buttons"] += sum(mask for bit, mask in enumerate(head["values"]) if value >> bit & 1)
             else:
                 pad[head["moves"]] = head["values"][value]
         return pad

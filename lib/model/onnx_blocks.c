@@ -5,9 +5,7 @@
 
 #include <stdio.h>
 
-#define GELU_CUBE  0.044715f           /* Hendrycks & Gimpel 2016, by tanh */
-#define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
-#define STEP_LEAST 0.001f              /* of mamba_exphil */
+#define STEP_LEAST 0.001f /* of mamba_exphil */
 #define STEP_MOST  0.1f
 #define NEVER      1e30f /* what is not seen lies so far below what is */
 
@@ -333,27 +331,10 @@ static xph_onnx_value feedforward(xph_onnx *g, const xph_block *block, xph_onnx_
     return residual(g, x, xph_onnx_linear(g, "down", u, block->first + F_DOWN, block->first + F_DOWN_BIAS));
 }
 
-/* x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
-static xph_onnx_value gelu(xph_onnx *g, xph_onnx_value x)
-{
-    xph_onnx_value cube = xph_onnx_float(g, "gelu.cube", GELU_CUBE),
-                   scale = xph_onnx_float(g, "gelu.scale", GELU_SCALE),
-                   one = xph_onnx_float(g, "gelu.one", 1.0f), half = xph_onnx_float(g, "gelu.half", 0.5f);
-    xph_onnx_value t = xph_onnx_both(g, "Mul", "gelu.square", x, x);
-    t = xph_onnx_both(g, "Mul", "gelu.x3", t, x);
-    t = xph_onnx_both(g, "Mul", "gelu.x3.scaled", t, cube);
-    t = xph_onnx_both(g, "Add", "gelu.sum", x, t);
-    t = xph_onnx_both(g, "Mul", "gelu.sum.scaled", t, scale);
-    t = xph_onnx_of(g, "Tanh", "gelu.tanh", t);
-    t = xph_onnx_both(g, "Add", "gelu.share", t, one);
-    t = xph_onnx_both(g, "Mul", "gelu.twice", x, t);
-    return xph_onnx_both(g, "Mul", "gelu", t, half);
-}
-
 static xph_onnx_value ffn_gelu(xph_onnx *g, const xph_block *block, xph_onnx_value x)
 {
     xph_onnx_value u = xph_onnx_norm(g, "norm", x, block->first);
-    u = gelu(g, biased(g, "up", u, block->first + 2));
+    u = xph_onnx_gelu(g, "gelu", biased(g, "up", u, block->first + 2));
     return residual(g, x, biased(g, "down", u, block->first + 4));
 }
 

@@ -49,6 +49,14 @@ void xph_onnx_refuse(xph_onnx *g, const char *format, ...)
     g->status = xph_fail(g->error, EXPHIL_E_UNSUPPORTED, "ONNX: %s", text);
 }
 
+int64_t xph_onnx_find(xph_onnx *g, const char *name)
+{
+    const int64_t index = xph_model_find(g->model, name);
+    if (index >= 0) return index;
+    xph_onnx_refuse(g, "the heads of this model have no form there: no \"%s\"", name);
+    return 0;
+}
+
 static xph_onnx_value named(const xph_onnx *g, const char *name)
 {
     xph_onnx_value value;

@@ -44,6 +44,8 @@ exphil_status xph_onnx_end(xph_onnx *g); /* all is there; drop is the caller's, 
 void xph_onnx_drop(xph_onnx *g);
 /* EXPHIL_E_UNSUPPORTED, with the words of the format. */
 void xph_onnx_refuse(xph_onnx *g, const char *format, ...) XPH_PRINTF(2, 3);
+/* A tensor of the heads, by its name; a model without it is refused, not misread. */
+int64_t xph_onnx_find(xph_onnx *g, const char *name);
 
 /* ---- values of the graph ------------------------------------------------------------------------------- */
 
@@ -99,12 +101,13 @@ void xph_onnx_split(xph_onnx *g, const char *name, xph_onnx_value x, int32_t axi
                     const int64_t *width, const char *const *names, xph_onnx_value *to);
 
 /* What the model computes: y = x W^T + bias, with weights of fewer bits as lib/device/backend.h rounds them (bias
- * -1: none; plus: added instead, or ""); LayerNorm by its two tensors; x sigmoid(x). */
+ * -1: none; plus: added instead, or ""); LayerNorm by its two tensors; x sigmoid(x); GELU by tanh. */
 xph_onnx_value xph_onnx_linear(xph_onnx *g, const char *name, xph_onnx_value x, int64_t weight, int64_t bias);
 xph_onnx_value xph_onnx_gemm(xph_onnx *g, const char *name, xph_onnx_value x, xph_onnx_value weight,
                              xph_onnx_value plus);
 xph_onnx_value xph_onnx_norm(xph_onnx *g, const char *name, xph_onnx_value x, int64_t first);
 xph_onnx_value xph_onnx_silu(xph_onnx *g, const char *name, xph_onnx_value x);
+xph_onnx_value xph_onnx_gelu(xph_onnx *g, const char *name, xph_onnx_value x);
 
 /* ---- the step ------------------------------------------------------------------------------------------ */
 
@@ -122,6 +125,14 @@ typedef struct xph_onnx_row {
 xph_onnx_value xph_onnx_enter(xph_onnx *g, xph_onnx_row *row);               /* onnx_input.c: x [N,H] */
 xph_onnx_value xph_onnx_blocks(xph_onnx *g, xph_onnx_value x);               /* onnx_blocks.c */
 void xph_onnx_heads(xph_onnx *g, xph_onnx_value x, const xph_onnx_row *row); /* onnx_heads.c */
+/* What a head with layers sees: the trunk [N, Z]; "" or as codes, bits and one-hots: the values of the heads before it
+ * [N, its first logit], and its own in the newest past action [N, its count]. */
+typedef struct xph_onnx_shown {
+    xph_onnx_value z, before, last;
+} xph_onnx_shown;
+/* Its logits (onnx_layers.c), with base added unless that is "". */
+xph_onnx_value xph_onnx_layers(xph_onnx *g, const char *head, const xph_onnx_shown *shown,
+                               xph_onnx_value base);
 /* Layout and codec as JSON, for hosts that make rows and controllers (onnx_text.c); false: they are not the
  * library's own, and nothing is written. */
 bool xph_onnx_layout(const exphil_model *model, xph_json_out *out);

@@ -1,10 +1,10 @@
 /* The end of a step as an ONNX graph: LayerNorm, trunk, the heads one after the other, the action that is drawn, the
- * queue of decided actions, the value (heads_block.c, value_block.c, doc/model.md). */
+ * queue of decided actions, the value (heads_block.c, value_block.c, doc/model.md). Heads with layers of their own:
+ * onnx_layers.c. */
 #include "model/onnx_graph.h"
 
 #include <stdio.h>
 
-enum { TRUNK, TRUNK_BIAS, LOGITS, LOGITS_BIAS, PAST };
 enum { VALUE_TRUNK, VALUE_TRUNK_BIAS, VALUE_OUT, VALUE_OUT_BIAS };
 
 /* What the heads share while they are drawn: parts by head. */
@@ -16,6 +16,8 @@ typedef struct drawing {
     xph_onnx_value base[EXPHIL_HEADS_MAX];                                /* what logits start from */
     xph_onnx_value temperature[EXPHIL_HEADS_MAX], luck[EXPHIL_HEADS_MAX]; /* of each logit */
     xph_onnx_value value[EXPHIL_HEADS_MAX];                               /* [N, 1] what was taken */
+    xph_onnx_value last[EXPHIL_HEADS_MAX];                                /* in the newest past action */
+    xph_onnx_value before; /* [N, logits of the heads so far] what they took, as codes; "" */
 } drawing;
 
 static bool autoregressive(const xph_onnx *g)
@@ -23,25 +25,9 @@ static bool autoregressive(const xph_onnx *g)
     return g->model->config.heads == EXPHIL_HEADS_AUTOREGRESSIVE;
 }
 
-/* A tensor that must have this name: a model with other heads is refused, not misread. */
-static int64_t named(xph_onnx *g, int64_t index, const char *name)
+static bool layered(const xph_onnx *g)
 {
-    if (index < g->model->tensor_count && strcmp(xph_model_param(g->model, index)->name, name) == 0)
-        return index;
-    xph_onnx_refuse(g, "the heads of this model have no form there: no \"%s\"", name);
-    return 0;
-}
-
-static int64_t tensor(xph_onnx *g, int64_t role)
-{
-    static const char *const names[] = {"heads.trunk.weight", "heads.trunk.bias", "heads.logits.weight",
-                                        "heads.logits.bias", "heads.past.weight"};
-    return named(g, g->model->heads_first + role, names[role]);
-}
-
-static int64_t embed_tensor(xph_onnx *g)
-{
-    return named(g, g->model->heads_first + PAST + (g->model->shape.slots > 0), "heads.embed");
+    return g->model->config.head_layers > 0;
 }
 
 static xph_onnx_value all_logits(xph_onnx *g, const char *name, xph_onnx_value of_heads)
@@ -156,13 +142,36 @@ static xph_onnx_value taken(xph_onnx *g, const drawing *d, int64_t h, xph_onnx_v
     char part[40];
     const xph_head *head = &g->model->head[h];
     snprintf(part, sizeof part, ".%s", d->name[h]);
-    xph_onnx_value rows = xph_onnx_rows(g, embed_tensor(g), part, head->first, head->count);
+    xph_onnx_value rows = xph_onnx_rows(g, xph_onnx_find(g, "heads.embed"), part, head->first, head->count);
     if (head->kind == EXPHIL_BERNOULLI) {
         on = xph_onnx_cast(g, "bits.f32", on, XPH_ONNX_FLOAT);
         return xph_onnx_both(g, "MatMul", "taken", on, rows);
     }
     xph_onnx_value axis = xph_onnx_axis(g, 1), at = xph_onnx_both(g, "Squeeze", "class", d->value[h], axis);
     return xph_onnx_gather(g, "taken", rows, at, 0);
+}
+
+/* [N, count] of a class [N, 1]. */
+static xph_onnx_value one_hot(xph_onnx *g, xph_onnx_value value, int64_t count)
+{
+    static const float off_on[] = {0.0f, 1.0f};
+    xph_onnx_value axis = xph_onnx_axis(g, 1), depth = xph_onnx_int(g, "classes", count),
+                   values = xph_onnx_floats(g, "off_on", 2, off_on);
+    value = xph_onnx_both(g, "Squeeze", "class", value, axis);
+    xph_onnx_node(g, "OneHot");
+    xph_onnx_in(g, value);
+    xph_onnx_in(g, depth);
+    xph_onnx_in(g, values);
+    return xph_onnx_out(g, "codes");
+}
+
+/* The value of a head as codes, behind those of the heads before it. */
+static void add_codes(xph_onnx *g, drawing *d, int64_t h, xph_onnx_value on)
+{
+    const bool bits = g->model->head[h].kind == EXPHIL_BERNOULLI;
+    xph_onnx_value codes =
+        bits ? xph_onnx_cast(g, "codes", on, XPH_ONNX_FLOAT) : one_hot(g, d->value[h], d->count[h]);
+    d->before = *d->before.name ? xph_onnx_concat(g, "codes.all", d->before, codes, 1) : codes;
 }
 
 static xph_onnx_value draw_head(xph_onnx *g, drawing *d, int64_t h, xph_onnx_value logits)
@@ -178,27 +187,57 @@ static xph_onnx_value head_logits(xph_onnx *g, const drawing *d, int64_t h, xph_
     char part[40];
     const xph_head *head = &g->model->head[h];
     snprintf(part, sizeof part, ".%s", d->name[h]);
-    xph_onnx_value rows = xph_onnx_rows(g, tensor(g, LOGITS), part, head->first, head->count);
+    xph_onnx_value rows =
+        xph_onnx_rows(g, xph_onnx_find(g, "heads.logits.weight"), part, head->first, head->count);
     s = xph_onnx_silu(g, "active", s);
     return xph_onnx_gemm(g, "logits", s, rows, d->base[h]);
+}
+
+/* What past actions add to all logits, with the bias where there is one for all; "": nothing. */
+static xph_onnx_value past_term(xph_onnx *g, const xph_onnx_row *row)
+{
+    if (!*row->seen.name || g->model->config.no_head_past) return (xph_onnx_value){""};
+    const int64_t bias = layered(g) ? -1 : xph_onnx_find(g, "heads.logits.bias");
+    return xph_onnx_linear(g, "heads.past", row->seen, xph_onnx_find(g, "heads.past.weight"), bias);
 }
 
 /* Where the logits of each head start: past actions, or the bias alone. */
 static void take_bases(xph_onnx *g, const xph_onnx_row *row, drawing *d)
 {
     const exphil_model *model = g->model;
-    if (*row->seen.name) {
-        xph_onnx_value base =
-            xph_onnx_linear(g, "heads.past", row->seen, tensor(g, PAST), tensor(g, LOGITS_BIAS));
-        split_heads(g, d, "heads.past", base, 1, d->base);
-        return;
-    }
+    const xph_onnx_value past = past_term(g, row);
+    if (*past.name) split_heads(g, d, "heads.past", past, 1, d->base);
+    if (*past.name || layered(g)) return;
     for (int64_t h = 0; h < model->shape.heads; h++) {
         char part[40];
         snprintf(part, sizeof part, ".%s", d->name[h]);
-        d->base[h] =
-            xph_onnx_rows(g, tensor(g, LOGITS_BIAS), part, model->head[h].first, model->head[h].count);
+        d->base[h] = xph_onnx_rows(g, xph_onnx_find(g, "heads.logits.bias"), part, model->head[h].first,
+                                   model->head[h].count);
     }
+}
+
+/* The newest past action, as the network sees it. */
+static void take_last(xph_onnx *g, const xph_onnx_row *row, drawing *d)
+{
+    if (!g->model->config.head_last) return;
+    xph_onnx_value last = xph_onnx_first(g, "heads.last", row->seen, g->model->shape.logits, 1);
+    split_heads(g, d, "heads.last", last, 1, d->last);
+}
+
+static xph_onnx_value next_logits(xph_onnx *g, const drawing *d, int64_t h, xph_onnx_value s)
+{
+    if (!layered(g)) return head_logits(g, d, h, s);
+    const xph_onnx_shown shown = {.z = s, .before = d->before, .last = d->last[h]};
+    return xph_onnx_layers(g, d->name[h], &shown, d->base[h]);
+}
+
+/* What the next head sees: the trunk, and what this one took. */
+static xph_onnx_value pass_on(xph_onnx *g, drawing *d, int64_t h, xph_onnx_value on, xph_onnx_value s)
+{
+    if (!autoregressive(g) || h + 1 == g->model->shape.heads) return s;
+    if (!layered(g)) return xph_onnx_both(g, "Add", "trunk", s, taken(g, d, h, on));
+    add_codes(g, d, h, on);
+    return s;
 }
 
 static void draw_in_order(xph_onnx *g, const xph_onnx_row *row, drawing *d, xph_onnx_value s)
@@ -206,11 +245,12 @@ static void draw_in_order(xph_onnx *g, const xph_onnx_row *row, drawing *d, xph_
     const int64_t heads = g->model->shape.heads, dims[] = {-1, g->model->shape.logits};
     xph_onnx_value logits[EXPHIL_HEADS_MAX];
     take_bases(g, row, d);
+    take_last(g, row, d);
     for (int64_t h = 0; h < heads; h++) {
         snprintf(g->prefix, sizeof g->prefix, "head.%d.%s.", (int)h, d->name[h]);
-        logits[h] = head_logits(g, d, h, s);
+        logits[h] = next_logits(g, d, h, s);
         xph_onnx_value on = draw_head(g, d, h, logits[h]);
-        if (h + 1 < heads) s = xph_onnx_both(g, "Add", "trunk", s, taken(g, d, h, on));
+        s = pass_on(g, d, h, on, s);
         g->prefix[0] = 0;
     }
     xph_onnx_node(g, "Concat");
@@ -222,11 +262,9 @@ static void draw_in_order(xph_onnx *g, const xph_onnx_row *row, drawing *d, xph_
 static void draw_apart(xph_onnx *g, const xph_onnx_row *row, drawing *d, xph_onnx_value z)
 {
     const int64_t dims[] = {-1, g->model->shape.logits};
-    xph_onnx_value part[EXPHIL_HEADS_MAX], base, weight = xph_onnx_tensor(g, tensor(g, LOGITS));
-    if (*row->seen.name)
-        base = xph_onnx_linear(g, "heads.past", row->seen, tensor(g, PAST), tensor(g, LOGITS_BIAS));
-    else
-        base = xph_onnx_tensor(g, tensor(g, LOGITS_BIAS));
+    xph_onnx_value part[EXPHIL_HEADS_MAX],
+        base = past_term(g, row), weight = xph_onnx_tensor(g, xph_onnx_find(g, "heads.logits.weight"));
+    if (!*base.name) base = xph_onnx_tensor(g, xph_onnx_find(g, "heads.logits.bias"));
     z = xph_onnx_silu(g, "heads.active", z);
     xph_onnx_value logits = xph_onnx_gemm(g, "logits", z, weight, base);
     xph_onnx_output(g, logits, XPH_ONNX_FLOAT, 2, dims, "logits of the heads, in order");
@@ -307,15 +345,19 @@ void xph_onnx_heads(xph_onnx *g, xph_onnx_value x, const xph_onnx_row *row)
         snprintf(d->part[h], sizeof d->part[h], "head.%s", d->name[h]);
         d->parts[h] = d->part[h];
     }
-    xph_onnx_value u = xph_onnx_norm(g, "norm", x, named(g, model->norm_first, "norm.weight"));
-    xph_onnx_value z = xph_onnx_linear(g, "heads.trunk", u, tensor(g, TRUNK), tensor(g, TRUNK_BIAS));
+    if (!model->config.no_final_norm) x = xph_onnx_norm(g, "norm", x, xph_onnx_find(g, "norm.weight"));
+    xph_onnx_value z = x;
+    if (!model->config.no_head_trunk) {
+        const int64_t trunk = xph_onnx_find(g, "heads.trunk.weight");
+        z = xph_onnx_linear(g, "heads.trunk", x, trunk, trunk + 1);
+    }
     number_logits(g);
     take_luck(g, row, d);
-    if (autoregressive(g))
+    if (autoregressive(g) || layered(g))
         draw_in_order(g, row, d, z);
     else
         draw_apart(g, row, d, z);
     give_actions(g, row, d);
-    give_value(g, u);
+    give_value(g, x);
     xph_free(model->context, d, sizeof *d);
 }

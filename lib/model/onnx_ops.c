@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
-#define SMALL_ROW 0x1p-100f /* a row below is rounded to 0 (lib/device/backend.h) */
+#define GELU_CUBE  0.044715f           /* Hendrycks & Gimpel 2016, by tanh */
+#define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
+#define SMALL_ROW  0x1p-100f           /* a row below is rounded to 0 (lib/device/backend.h) */
 
 xph_onnx_value xph_onnx_of(xph_onnx *g, const char *op, const char *name, xph_onnx_value x)
 {
@@ -208,4 +210,23 @@ xph_onnx_value xph_onnx_silu(xph_onnx *g, const char *name, xph_onnx_value x)
     char text[XPH_ONNX_NAME];
     xph_onnx_value gate = xph_onnx_of(g, "Sigmoid", part(text, name, "gate"), x);
     return xph_onnx_both(g, "Mul", name, x, gate);
+}
+
+/* x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+xph_onnx_value xph_onnx_gelu(xph_onnx *g, const char *name, xph_onnx_value x)
+{
+    char text[XPH_ONNX_NAME];
+    xph_onnx_value cube = xph_onnx_float(g, part(text, name, "cube"), GELU_CUBE),
+                   scale = xph_onnx_float(g, part(text, name, "scale"), GELU_SCALE),
+                   one = xph_onnx_float(g, part(text, name, "one"), 1.0f),
+                   half = xph_onnx_float(g, part(text, name, "half"), 0.5f);
+    xph_onnx_value t = xph_onnx_both(g, "Mul", part(text, name, "square"), x, x);
+    t = xph_onnx_both(g, "Mul", part(text, name, "x3"), t, x);
+    t = xph_onnx_both(g, "Mul", part(text, name, "x3.scaled"), t, cube);
+    t = xph_onnx_both(g, "Add", part(text, name, "sum"), x, t);
+    t = xph_onnx_both(g, "Mul", part(text, name, "sum.scaled"), t, scale);
+    t = xph_onnx_of(g, "Tanh", part(text, name, "tanh"), t);
+    t = xph_onnx_both(g, "Add", part(text, name, "share"), t, one);
+    t = xph_onnx_both(g, "Mul", part(text, name, "twice"), x, t);
+    return xph_onnx_both(g, "Mul", name, t, half);
 }

@@ -46,3 +46,11 @@ exphil export --int8 --onnx bot/fox8.onnx bot/fox.safetensors >export.log
 # shellcheck disable=SC2094 # a pipe is no file
 exphil drill --seed 2 --frames 600 --pipe <bot/pads 2>drill.log | "$python" bot/drill_bot.py bot/fox8.onnx 2>bot.log >bot/pads
 the_same bot/fox8.safetensors 600 5 # a level that is rounded the other way may change an action
+
+# A policy whose heads have layers, and each button a head of its own.
+exphil train --port 1 --init files/untrained.safetensors --rate 0.01 --updates 400 --out bot/layers.safetensors \
+  bot/drill.slp >train.log 2>&1
+exphil export --onnx bot/layers.onnx bot/layers.safetensors >export.log
+# shellcheck disable=SC2094 # a pipe is no file
+exphil drill --seed 2 --frames 1200 --pipe <bot/pads 2>drill.log | "$python" bot/drill_bot.py bot/layers.onnx 2>bot.log >bot/pads
+the_same bot/layers.safetensors 1200 0

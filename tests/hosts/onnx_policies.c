@@ -1,5 +1,6 @@
 /* Makes policies of every kind with the installed library alone, exports each as ONNX, and plays it:
- *   onnx_policies FOLDER FRAMES      NAME.onnx, and NAME.play: a line of JSON, then arrays, in the order of `play`
+ *   onnx_policies FOLDER FRAMES      NAME.onnx, and NAME.play: a line of JSON, then arrays, in the order of `play`;
+ *                                    untrained.safetensors, for exphil train --init
  * All weights are shaken, so that none is 0 or 1. Rows, noise, resets, overrides and settings are drawn. */
 #include <exphil/conditions.h>
 #include <exphil/learn.h>
@@ -74,7 +75,77 @@ static const policy policies[] = {
     {"int8_melee", "mamba*2", 0, 0, 1, EXPHIL_TYPE_I8, 0, 0, DRAWN, NULL},
 };
 
-static exphil_model *create(exphil_context *context, const policy *p)
+/* Heads with layers of their own, and what goes with them. */
+typedef struct layered {
+    policy p;
+    int32_t layers, activation, last, no_trunk, no_past, no_norm;
+} layered;
+
+enum { SILU = EXPHIL_ACTIVATION_SILU, RELU = EXPHIL_ACTIVATION_RELU, GELU = EXPHIL_ACTIVATION_GELU_TANH };
+static const layered layers[] = {
+    {{"no_norm", "gru", 1, 0, 1, 0, 0, 0, DRAWN, &small}, 0, 0, 0, 0, 0, 1},
+    {{"no_past", "gru", 1, 0, 1, 0, 0, 0, DRAWN, &small}, 0, 0, 0, 0, 1, 0},
+    {{"no_past_apart", "gru", 1, 0, 0, 0, 0, 0, MIXED, &small}, 0, 0, 0, 0, 1, 0},
+    {{"one_silu", "mamba", 1, 0, 1, 0, 0, 0, DRAWN, &small}, 1, SILU, 0, 0, 0, 0},
+    {{"two_relu", "lstm", 0, 0, 0, 0, 0, 0, MIXED, &small}, 2, RELU, 0, 0, 0, 0},
+    {{"three_gelu", "gru", 0, 1, 1, 0, 0, 0, DRAWN, &small}, 3, GELU, 0, 0, 0, 0},
+    {{"four_silu", "ffn", 2, 1, 0, 0, 0, 0, DRAWN, &small}, 4, SILU, 0, 0, 0, 0},
+    {{"last", "gru", 0, 0, 1, 0, 0, 0, DRAWN, &small}, 1, RELU, 1, 0, 0, 0},
+    {{"last_apart", "mamba", 3, 1, 0, 0, 0, 0, WARM, &small}, 2, GELU, 1, 0, 0, 0},
+    {{"last_alone", "gru", 0, 0, 1, 0, 0, 0, STILL, &bits}, 1, SILU, 1, 0, 1, 0},
+    {{"no_trunk", "lstm", 0, 0, 1, 0, 0, EXPHIL_VALUE_SHARED, DRAWN, &small}, 1, RELU, 0, 1, 0, 0},
+    {{"exphil_like", "relu norm lstm_only norm", 0, 1, 0, 0, 0, 0, DRAWN, &small}, 1, RELU, 0, 1, 0, 1},
+    {{"bare_layers", "gru", 0, 1, 1, 0, 0, 0, DRAWN, &bare}, 2, SILU, 0, 0, 0, 0},
+    {{"together", ALL, 2, 0, 1, 0, TOLD, EXPHIL_VALUE_SHARED, MIXED, &small}, 4, GELU, 1, 1, 1, 1},
+    {{"together_0", "gru", 0, 1, 1, 0, TOLD, EXPHIL_VALUE_DETACHED, DRAWN, &small}, 3, RELU, 1, 0, 0, 0},
+    {{"together_5", "mamba", 5, 0, 0, 0, TOLD, 0, STILL, &small}, 2, SILU, 1, 1, 0, 0},
+    {{"slippi_like", "(lstm_bare ffn_gelu)*2", 3, 0, 1, 0, TOLD_ONE, EXPHIL_VALUE_DETACHED, DRAWN, NULL},
+     2,
+     RELU,
+     1,
+     0,
+     1,
+     1},
+    {{"int8_one", "gru", 1, 0, 1, EXPHIL_TYPE_I8, 0, 0, DRAWN, &small}, 1, SILU, 1, 0, 0, 0},
+    {{"int8_two", "lstm", 0, 0, 0, EXPHIL_TYPE_I8, 0, 0, MIXED, &small}, 2, RELU, 0, 0, 1, 1},
+    {{"int8_four", "mamba", 2, 0, 1, EXPHIL_TYPE_I8, TOLD, EXPHIL_VALUE_SHARED, DRAWN, &small},
+     4,
+     GELU,
+     1,
+     1,
+     0,
+     0},
+    {{"int8_slippi", "(lstm_bare ffn_gelu)*2", 18, 0, 1, EXPHIL_TYPE_I8, 0, 0, DRAWN, NULL},
+     2,
+     RELU,
+     1,
+     0,
+     1,
+     1},
+    {{"bf16_three", "gru ffn", 1, 0, 1, EXPHIL_TYPE_BF16, 0, 0, DRAWN, &small}, 3, SILU, 1, 0, 1, 0},
+};
+
+static void set_layers(exphil_model_config *config, const layered *l)
+{
+    static exphil_spec slippi = EXPHIL_SPEC_INIT;
+    config->head_layers = l->layers;
+    config->head_activation = l->activation;
+    config->head_last = l->last;
+    config->no_head_trunk = l->no_trunk;
+    config->no_head_past = l->no_past;
+    config->no_final_norm = l->no_norm;
+    if (l->layers > 1) config->head_units = 15;
+    if (config->spec) return;
+    must(exphil_melee_spec("slippi", "slippi", &slippi, &error), "slippi");
+    config->spec = &slippi;
+    config->hidden = 48;
+    config->head_width = 32;
+    config->norm_epsilon = 1e-6;
+    config->neutral_start = 1;
+}
+
+/* l: of p, or NULL. */
+static exphil_model *create(exphil_context *context, const policy *p, const layered *l)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
     exphil_model *model = NULL;
@@ -92,7 +163,7 @@ static exphil_model *create(exphil_context *context, const policy *p)
     config.value = p->value;
     if (strcmp(p->name, "bare_blocks") == 0 || strcmp(p->name, "in_series") == 0)
         config.norm_epsilon = 0.05; /* that of every LayerNorm, in blocks and behind them */
-    if (strcmp(p->name, "in_series") == 0) config.input_width = 24;
+    if (strcmp(p->name, "in_series") == 0 || strcmp(p->name, "exphil_like") == 0) config.input_width = 24;
     if (p->spec) {
         config.hidden = 20;
         config.head_width = 18;
@@ -104,11 +175,13 @@ static exphil_model *create(exphil_context *context, const policy *p)
         config.attention_window_frames = p->told ? 1 : 5;
         config.ffn_expand = 3;
     }
+    if (l) set_layers(&config, l);
     must(exphil_model_create(context, &config, &model, &error), p->name);
     return model;
 }
 
-static void shake(exphil_model *model)
+/* heads_width: of what is added to matrices of the heads; layers upon layers of small ones would give 0. */
+static void shake(exphil_model *model, float heads_width)
 {
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     must(exphil_model_query(model, &info, &error), "model");
@@ -116,7 +189,9 @@ static void shake(exphil_model *model)
         exphil_tensor_info t = EXPHIL_TENSOR_INFO_INIT;
         must(exphil_model_tensor_info(model, i, &t, &error), "tensor");
         int64_t count = t.dim[0] * t.dim[1];
-        float scale = t.rank == 2 ? 0.7f / sqrtf((float)t.dim[1]) : 0.3f, *data = zeroed(count, sizeof *data);
+        float width = strncmp(t.name, "heads.", 6) == 0 ? heads_width : 0.7f,
+              scale = t.rank == 2 ? width / sqrtf((float)t.dim[1]) : 0.3f,
+              *data = zeroed(count, sizeof *data);
         must(exphil_model_tensor_get(model, t.name, data, t.size_bytes, &error), t.name);
         for (int64_t k = 0; k < count; k++) data[k] += draw_float(scale);
         must(exphil_model_tensor_set(model, t.name, data, t.size_bytes, &error), t.name);
@@ -249,18 +324,41 @@ static void write_play(const game *g, const char *folder)
     if (fclose(file)) exit(1);
 }
 
+/* A policy of heads with layers that is not trained yet, whose buttons are heads of their own. */
+static void write_untrained(exphil_context *context, const char *folder)
+{
+    char path[1024];
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
+    exphil_model *model = NULL;
+    must(exphil_melee_spec("melee2", "slippi", &spec, &error), "melee2");
+    config.spec = &spec;
+    config.blocks = "gru";
+    config.hidden = 64;
+    config.head_width = 32;
+    config.head_layers = 2;
+    config.head_activation = RELU;
+    config.head_last = config.no_head_past = config.no_final_norm = 1;
+    config.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    must(exphil_model_create(context, &config, &model, &error), "untrained");
+    snprintf(path, sizeof path, "%s/untrained.safetensors", folder);
+    must(exphil_model_save(model, path, &error), path);
+    exphil_model_destroy(model);
+}
+
 static void free_game(game *g)
 {
     void *const all[] = {g->floats, g->noise, g->logits, g->value, g->ids, g->actions, g->given, g->reset};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-static void make(exphil_context *context, const policy *p, const char *folder, int64_t frames)
+static void make(exphil_context *context, const policy *p, const layered *l, const char *folder,
+                 int64_t frames)
 {
     char path[1024];
-    exphil_model *model = create(context, p), *narrow = NULL;
+    exphil_model *model = create(context, p, l), *narrow = NULL;
     game g = {.p = p, .spec = EXPHIL_SPEC_INIT, .info = EXPHIL_MODEL_INFO_INIT, .frames = frames};
-    shake(model);
+    shake(model, l ? 1.4f : 0.7f);
     if (p->weights) {
         must(exphil_model_quantize(model, p->weights, &narrow, &error), p->name);
         exphil_model_destroy(model);
@@ -283,7 +381,10 @@ int main(int argc, char **argv)
     if (argc != 3) return 2;
     must(exphil_context_create(NULL, &context, &error), "context");
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-        make(context, &policies[i], argv[1], strtoll(argv[2], NULL, 10));
+        make(context, &policies[i], NULL, argv[1], strtoll(argv[2], NULL, 10));
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        make(context, &layers[i].p, &layers[i], argv[1], strtoll(argv[2], NULL, 10));
+    write_untrained(context, argv[1]);
     exphil_context_destroy(context);
     return 0;
 }

@@ -200,16 +200,23 @@ static const exphil_condition_spec told[] = {{"player", 5, 3, 0.25}, {"weight", 
 static const int32_t delays[] = {0, 2, 5};
 
 typedef struct kind {
-    int32_t order, told, value, narrow, alone, delay;
+    int32_t order, told, value, narrow, alone, delay, end; /* end: 1 + one of model_case_end, or 0 */
 } kind;
 static const kind kinds[] = {
-    {0, 0, 0, 0, 0, 1},
-    {1, 1, 1, 0, 0, 0},
-    {0, 1, 0, 0, 1, 0},
-    {1, 0, 0, EXPHIL_TYPE_I8, 0, 1},
-    {1, 0, 1, 0, 1, 0},
-    {0, 0, 0, 0, 0, 64},
-    {0, 1, 1, EXPHIL_TYPE_BF16, 0, 0},
+    {0, 0, 0, 0, 0, 1, 0},
+    {1, 1, 1, 0, 0, 0, 0},
+    {0, 1, 0, 0, 1, 0, 0},
+    {1, 0, 0, EXPHIL_TYPE_I8, 0, 1, 0},
+    {1, 0, 1, 0, 1, 0, 0},
+    {0, 0, 0, 0, 0, 64, 0},
+    {0, 1, 1, EXPHIL_TYPE_BF16, 0, 0, 0},
+    {0, 0, 0, 0, 1, 0, 1},
+    {1, 0, 0, 0, 0, 18, 2},
+    {1, 1, 1, EXPHIL_TYPE_I8, 0, 0, 3},
+    {0, 0, 0, EXPHIL_TYPE_BF16, 0, 1, 3},
+    {1, 0, 1, EXPHIL_TYPE_I8, 1, 0, 1},
+    {1, 1, 0, 0, 0, 0, 4},
+    {0, 0, 1, EXPHIL_TYPE_I8, 0, 2, 4},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -224,6 +231,7 @@ static exphil_model *make(exphil_context *context, const char *blocks, const kin
     config.delays = delays;
     config.delay_count = k->told ? 3 : 0;
     config.value = k->value;
+    if (k->end) model_case_end(&config, k->end - 1);
     exphil_model *model = model_case_create(context, &config), *narrow = NULL;
     if (!k->narrow) return model;
     assert_ok(exphil_model_quantize(model, k->narrow, &narrow, NULL));
@@ -497,18 +505,26 @@ static void what_cannot_be_is_refused(void **state)
     model->block[1].kind = XPH_BLOCK_KINDS; /* as a kind that has no form there */
     refused(model, EXPHIL_E_UNSUPPORTED, "block 1 (unknown)");
     exphil_model_destroy(model);
+    config.head_layers = 2;
+    model = model_case_create(context, &config);
+    model->config.head_activation = EXPHIL_ACTIVATION_GELU_TANH + 1; /* likewise */
+    refused(model, EXPHIL_E_UNSUPPORTED, "head_activation 3 has no form");
+    exphil_model_destroy(model);
     exphil_context_destroy(context);
 }
 
 /* Models that this table of tensors does not know: of other heads, or with more than is in the graph. */
 static void other_models_are_not_misread(void **state)
 {
-    static const kind valued = {.order = 1, .value = 1, .delay = 1};
+    static const kind valued = {.order = 1, .value = 1, .delay = 1},
+                      layered = {.order = 1, .delay = 1, .end = 3};
     exphil_context *context = test_context(NULL, NULL, 1);
-    static const char *const names[] = {"norm.weight", "heads.trunk.weight", "heads.logits.weight",
-                                        "heads.past.weight", "heads.embed"};
-    for (int i = 0; i < 5; i++) {
-        exphil_model *model = make(context, "gru", &valued);
+    static const char *const names[] = {
+        "norm.weight",        "heads.trunk.weight", "heads.logits.weight",  "heads.past.weight",
+        "heads.embed",        "heads.past.weight",  "heads.stick.0.weight", "heads.trigger.3.weight",
+        "heads.stick.before", "heads.buttons.last"};
+    for (int i = 0; i < 10; i++) {
+        exphil_model *model = make(context, "gru", i < 5 ? &valued : &layered);
         model->tensor[xph_model_find(model, names[i])].param.name[0] = 'x';
         refused(model, EXPHIL_E_UNSUPPORTED, names[i]);
         exphil_model_destroy(model);
@@ -536,7 +552,7 @@ static void what_is_too_large_is_refused(void **state)
 
 /* ---- faults --------------------------------------------------------------------------------------------- */
 
-static const kind whole = {.order = 1, .told = 1, .value = 1, .narrow = EXPHIL_TYPE_I8};
+static const kind whole = {.order = 1, .told = 1, .value = 1, .narrow = EXPHIL_TYPE_I8, .end = 3};
 
 static bool file_is(const char *path, const char *data, size_t size)
 {
