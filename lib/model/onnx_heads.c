@@ -198,7 +198,7 @@ static xph_onnx_value past_term(xph_onnx *g, const xph_onnx_row *row)
 {
     if (!*row->seen.name || g->model->config.no_head_past) return (xph_onnx_value){""};
     const int64_t bias = layered(g) ? -1 : xph_onnx_find(g, "heads.logits.bias");
-    return xph_onnx_linear(g, "heads.past", row->seen, xph_onnx_find(g, "heads.past.weight"), bias);
+    return xph_onnx_linear(g, "past.logits", row->seen, xph_onnx_find(g, "heads.past.weight"), bias);
 }
 
 /* Where the logits of each head start: past actions, or the bias alone. */
@@ -206,7 +206,7 @@ static void take_bases(xph_onnx *g, const xph_onnx_row *row, drawing *d)
 {
     const exphil_model *model = g->model;
     const xph_onnx_value past = past_term(g, row);
-    if (*past.name) split_heads(g, d, "heads.past", past, 1, d->base);
+    if (*past.name) split_heads(g, d, "past.logits", past, 1, d->base);
     if (*past.name || layered(g)) return;
     for (int64_t h = 0; h < model->shape.heads; h++) {
         char part[40];
@@ -220,8 +220,8 @@ static void take_bases(xph_onnx *g, const xph_onnx_row *row, drawing *d)
 static void take_last(xph_onnx *g, const xph_onnx_row *row, drawing *d)
 {
     if (!g->model->config.head_last) return;
-    xph_onnx_value last = xph_onnx_first(g, "heads.last", row->seen, g->model->shape.logits, 1);
-    split_heads(g, d, "heads.last", last, 1, d->last);
+    xph_onnx_value last = xph_onnx_first(g, "past.last", row->seen, g->model->shape.logits, 1);
+    split_heads(g, d, "past.last", last, 1, d->last);
 }
 
 static xph_onnx_value next_logits(xph_onnx *g, const drawing *d, int64_t h, xph_onnx_value s)

@@ -351,6 +351,34 @@ static void graphs_hang_together(void **state)
     exphil_context_destroy(context);
 }
 
+/* Heads may be called as values of the graph or parts of tensors are. */
+static void heads_have_any_names(void **state)
+{
+    static const exphil_head_spec named[] = {
+        {"last", EXPHIL_BERNOULLI, 2, 0, 0},     {"past.head", EXPHIL_CATEGORICAL, 3, 0, 0},
+        {"0.weight", EXPHIL_BERNOULLI, 2, 0, 0}, {"trunk", EXPHIL_CATEGORICAL, 2, 0, 0},
+        {"logits", EXPHIL_CATEGORICAL, 2, 0, 0}, {"before", EXPHIL_BERNOULLI, 1, 0, 0}};
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_spec spec = model_case_spec;
+    spec.heads = named;
+    spec.head_count = 6;
+    for (int end = -1; end < MODEL_CASE_ENDS; end++)
+        for (int way = 0; way < 4; way++) {
+            exphil_model_config config = model_case_config("gru", EXPHIL_TYPE_F32);
+            config.spec = &spec;
+            config.heads = way & 1;
+            if (end >= 0) model_case_end(&config, end);
+            exphil_model *model = model_case_create(context, &config), *rounded = NULL;
+            assert_ok(exphil_model_quantize(model, EXPHIL_TYPE_I8, &rounded, NULL));
+            graph *g = export_of(way & 2 ? rounded : model);
+            check_graph(g, model);
+            free_graph(g);
+            exphil_model_destroy(rounded);
+            exphil_model_destroy(model);
+        }
+    exphil_context_destroy(context);
+}
+
 /* ---- weights -------------------------------------------------------------------------------------------- */
 
 static float bf16_at(const uint8_t *from, int64_t i)
@@ -705,6 +733,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_hang_together),
+        cmocka_unit_test(heads_have_any_names),
         cmocka_unit_test(weights_are_those_of_the_model),
         cmocka_unit_test(a_file_describes_itself),
         cmocka_unit_test(what_cannot_be_is_refused),
