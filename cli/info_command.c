@@ -3,6 +3,7 @@
 #include "files.h"
 #include "games.h"
 #include "info_plan.h"
+#include "network.h"
 #include "notes.h"
 #include "options.h"
 #include "slp_command.h"
@@ -113,6 +114,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
         json_object_set_new(object, "snapshot_bytes", json_integer((json_int_t)snapshot_bytes(model)));
         json_object_set_new(object, "neutral_start", json_integer(info->neutral_start));
         told_json(model, object);
+        network_json(info, object);
         if (notes) json_object_set_new(object, "notes", notes);
         if (calibrated) json_object_set_new(object, "calibration", comparison_json(&calibration, &spec));
         return print_json(object);
@@ -124,6 +126,7 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
     if (info->delay_frames)
         printf("past actions at an episode's start: %s\n",
                info->neutral_start ? "neutral, as in play" : "recorded ones in training, neutral in play");
+    network_print(info);
     print_told(model);
     print_state(model, info);
     if (info->weights != info->type)

@@ -66,6 +66,7 @@ static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, "policy"},
     {"blocks", OPTION_TEXT, &asked.blocks, "PATTERN", "mlp (default), gru, mamba*2, ..."},
     {"hidden", OPTION_INT, &asked.hidden, "N", "width (default 64)"},
+    NETWORK_OPTIONS(asked.network),
     {"delay", OPTION_INT, &asked.delay, "N", "frames from a decision to its effect (default 0)"},
     {"no-previous-action", OPTION_FLAG, &asked.no_previous, NULL,
      "past actions are no inputs, which is the better start from nothing (default: they are)"},
@@ -128,11 +129,18 @@ static const option_entry entries[] = {
     {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: text)"},
     {NULL, 0, NULL, NULL, NULL},
 };
-/* What weights say already. */
-static bool of_weights(const option_command *command)
+/* Do the weights of --init leave all to themselves that they say? */
+static bool check_init(const option_command *command, const learn_options *o)
 {
-    return options_given(command, "blocks") || options_given(command, "hidden") ||
-           options_given(command, "delay") || options_given(command, "no-previous-action");
+    static const char *const of_weights[] = {"blocks", "hidden", "delay", "no-previous-action",
+                                             NETWORK_NAMES};
+    for (size_t i = 0; o->init && i < sizeof of_weights / sizeof of_weights[0]; i++) {
+        if (!options_given(command, of_weights[i])) continue;
+        fprintf(stderr, "exphil: --%s and --init: the weights say that already; leave --%s out\n",
+                of_weights[i], of_weights[i]);
+        return false;
+    }
+    return true;
 }
 
 /* Says what it stands for. */
@@ -184,13 +192,15 @@ int learn_command(int argc, char **argv)
                         : asked.episodes < 1 || asked.episodes > SCORE_MOST ? "--episodes 1 to 128"
                         : asked.teacher && asked.to_teacher == 0.0          ? "--to-teacher X with --teacher"
                         : !asked.teacher && asked.to_teacher > 0.0 ? "--teacher FILE with --to-teacher"
-                        : asked.init && of_weights(&command)
-                            ? "no --blocks, --hidden, --delay or --no-previous-action with --init"
-                            : NULL;
+                                                                   : NULL;
     if (wrong) {
         fprintf(stderr, "exphil: learn wants %s; see exphil learn --help\n", wrong);
         return 2;
     }
+    if (!check_init(&command, &asked) ||
+        !network_check(&command, &asked.network, asked.delay > 0 || !asked.no_previous))
+        return 2;
+    asked.command = &command;
     take_usual(&command, &asked);
     if (!learn_world_known(&asked) || !begin_of(&asked)) return 1;
     static learn_run r;

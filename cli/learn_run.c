@@ -30,7 +30,9 @@ static bool new_model(learn_run *r, const exphil_spec *spec)
     config.neutral_start = 1;
     config.value = EXPHIL_VALUE_SHARED;
     config.seed = (uint64_t)o->seed;
-    return exphil_model_create(r->context, &config, &r->model, &error) >= 0 || fail("model", &error);
+    network_fill(&o->network, &config);
+    return exphil_model_create(r->context, &config, &r->model, &error) >= 0 ||
+           network_refused(o->command, &error);
 }
 
 /* Weights to begin with; without a value head they get one. */

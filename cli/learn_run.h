@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "learn_score.h"
 #include "log_write.h"
+#include "network.h"
 #include "options.h"
 
 #include <exphil/match.h>
@@ -20,7 +21,9 @@ typedef struct learn_options {
         value_only;
     double rate, half_life, entropy, ratio_clip, to_teacher, most_kl, reward_scale, save_minutes;
     bool json, quiet, force, resume, no_previous, control;
-    json_t *given; /* for the notes */
+    network_options network;
+    const option_command *command; /* that the options are of */
+    json_t *given;                 /* for the notes */
 } learn_options;
 
 /* A policy of the run's past, which may be played against. */

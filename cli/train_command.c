@@ -53,19 +53,11 @@ static bool name_outputs(train_options *o)
 /* ---- options that do not go together ------------------------------------------------------------------- */
 
 /* What a weights file already says; a NULL ends them. */
-static const char *const of_weights[] = {"layout",
-                                         "codec",
-                                         "blocks",
-                                         "hidden",
-                                         "head-width",
-                                         "attention-window",
-                                         "heads",
-                                         "delay",
-                                         "no-previous-action",
-                                         "recorded-start",
-                                         "mode",
-                                         "window",
-                                         NULL};
+static const char *const of_weights[] = {"layout",         "codec",      "blocks",
+                                         "hidden",         "head-width", "attention-window",
+                                         "heads",          "delay",      "no-previous-action",
+                                         "recorded-start", "mode",       "window",
+                                         NETWORK_NAMES,    NULL};
 
 static bool check_init(const option_command *command, const train_options *o)
 {
@@ -91,6 +83,11 @@ static bool take_preset(const option_command *command, const train_options *o)
     return true;
 }
 
+static bool has_past(const train_options *o)
+{
+    return !o->no_previous || o->chosen.delays[o->chosen.delay_count - 1] > 0;
+}
+
 static bool check_together(const option_command *command, const train_options *o)
 {
     if (options_given(command, "epochs") && options_given(command, "updates"))
@@ -101,8 +98,7 @@ static bool check_together(const option_command *command, const train_options *o
         fprintf(stderr, "exphil: --rate times --decay is above 1: weights would change their sign\n");
     else if (options_given(command, "own-past-ramp") && o->own_past == 0.0)
         fprintf(stderr, "exphil: --own-past-ramp wants --own-past P\n");
-    else if (o->no_previous && o->chosen.delays[o->chosen.delay_count - 1] == 0 &&
-             (o->drop_past > 0.0 || o->own_past > 0.0))
+    else if (!has_past(o) && (o->drop_past > 0.0 || o->own_past > 0.0))
         fprintf(stderr, "exphil: --no-previous-action and --%s: there are no past actions\n",
                 o->drop_past > 0.0 ? "drop-past" : "own-past");
     else if (o->chosen.schedule == EXPHIL_SCHEDULE_RESTARTS && !o->restart)
@@ -125,6 +121,11 @@ static bool check_together(const option_command *command, const train_options *o
     else
         return true;
     return false;
+}
+
+static bool check_network(const option_command *command, train_options *o)
+{
+    return network_check(command, &o->network, has_past(o));
 }
 
 /* A policy that stays as it is has no score to gain. */
@@ -281,6 +282,7 @@ static const option_entry entries[] = {
     {"attention-window", OPTION_INT, &asked.attention_window, "N", "frames that attention sees (default 60)"},
     {"heads", OPTION_TEXT, &asked.heads, "KIND",
      "independent (default): all at once; autoregressive: each sees what those before it chose"},
+    NETWORK_OPTIONS(asked.network),
     {"delay", OPTION_TEXT, &asked.delay, "N",
      "frames from a decision to its effect, as where it will play (default 0); 0,2,4: one policy for each"},
     {"no-previous-action", OPTION_FLAG, &asked.no_previous, NULL,
@@ -456,8 +458,8 @@ int train_command(int argc, char **argv)
         return 2;
     }
     if (!read_choices(&asked) || !outcome_check(&command, &asked) || !check_best(&asked) ||
-        !check_together(&command, &asked) || !check_mode(&command, &asked) ||
-        !select_check(&asked.data.select) || !check_init(&command, &asked))
+        !check_together(&command, &asked) || !check_network(&command, &asked) ||
+        !check_mode(&command, &asked) || !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
     if (!keep_names(&asked)) return 1;
     keep_begins(&asked);

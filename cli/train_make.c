@@ -37,6 +37,7 @@ static void fill_model_config(const train_state *r, exphil_model_config *config)
     config->mode = o->chosen.mode;
     config->heads = o->chosen.heads;
     config->value = o->outcome.kind;
+    network_fill(&o->network, config);
 }
 
 static bool make_model(train_state *r)
@@ -46,7 +47,7 @@ static bool make_model(train_state *r)
     if (r->model) return true;
     fill_model_config(r, &config);
     if (exphil_model_create(r->context, &config, &r->model, &error) >= 0) return true;
-    return complain("model", &error) == 0;
+    return network_refused(r->options->command, &error);
 }
 
 void train_optimizer_config(const train_state *r, exphil_optimizer_config *config)

@@ -54,17 +54,14 @@ static const setting settings[] = {
 };
 
 /* Of these the file keeps a hash or a sum alone. */
+#define MODEL_OPTIONS "--blocks, --heads, --attention-window or another option of the model"
 static const char *const several[][2] = {
-    {"model.spec", "--layout or --codec"},
-    {"model.action_slots", "--no-previous-action or --delay"},
-    {"model.blocks_and_widths", "--blocks, --heads, --head-width or --attention-window"},
-    {"losses", "--smoothing, --focal or --button-weight"},
-    {"model.conditions", "--conditions"},
-    {"model.shorter_delays", "--delay"},
-    {"dataset.conditions", "--conditions"},
-    {"dataset.weights", "--frame-weights"},
-    {"sampling.masks", "--condition-mask"},
-    {"dataset", "the data, --held-out or --split"},
+    {"model.spec", "--layout or --codec"},      {"model.action_slots", "--no-previous-action or --delay"},
+    {"model.weights", MODEL_OPTIONS}, /* their number */
+    {"model.blocks_and_widths", MODEL_OPTIONS}, {"losses", "--smoothing, --focal or --button-weight"},
+    {"model.conditions", "--conditions"},       {"model.shorter_delays", "--delay"},
+    {"dataset.conditions", "--conditions"},     {"dataset.weights", "--frame-weights"},
+    {"sampling.masks", "--condition-mask"},     {"dataset", "the data, --held-out or --split"},
 };
 
 static const char *word_of(const setting *s, const char *number)

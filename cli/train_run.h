@@ -6,6 +6,7 @@
 #include "conditions.h"
 #include "history.h"
 #include "log_write.h"
+#include "network.h"
 #include "options.h"
 #include "train_keep.h"
 #include "train_outcome.h"
@@ -47,6 +48,7 @@ typedef struct train_options {
         int32_t delays[EXPHIL_DELAYS_MAX];
         int64_t delay_count;
     } chosen; /* what the words above stand for: EXPHIL_..., read_choices */
+    network_options network;
     outcome_options outcome;
     condition_table told; /* of --conditions */
     replay_table weighed; /* of --frame-weights */

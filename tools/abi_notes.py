@@ -19,7 +19,9 @@ FIELDS = {
         "no_head_trunk": FLAG},
     "exphil_model_info": {
         "spec_hash": HASH, "weights_hash": HASH, "mode": "Mode", "heads": "Heads", "type": "DataType",
-        "weights": "DataType", "calibrated": FLAG, "neutral_start": FLAG, "value": "Value"},
+        "weights": "DataType", "calibrated": FLAG, "neutral_start": FLAG, "value": "Value",
+        "no_final_norm": FLAG, "head_activation": "Activation", "head_last": FLAG, "no_head_past": FLAG,
+        "no_head_trunk": FLAG},
     "exphil_tensor_info": {"type": "DataType"},
     "exphil_comparison": {"reference_hash": HASH, "content_hash": HASH},
     "exphil_replay_result": {"truncated": FLAG},

@@ -149,6 +149,15 @@ namespace Exphil
             public long delay_count;
             public int value;
             public int reserved_3;
+            public double norm_epsilon;
+            public long head_units;
+            public int no_final_norm;
+            public int head_layers;
+            public int head_activation;
+            public int head_last;
+            public int no_head_past;
+            public int no_head_trunk;
+            public long input_width;
         }
         internal struct exphil_dataset_config
         {
@@ -387,12 +396,14 @@ namespace Exphil
     public sealed class ModelInfo
     {
         public ulong SpecHash, WeightsHash, TrainedUpdates, TrainedFrames;
-        public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden, ConditionCount, DelayCount;
-        public int DelayFrames, Value;
+        public long ParameterCount, TensorCount, FloatCount, IdCount, HeadCount, LogitCount, Hidden, ConditionCount, DelayCount,
+            HeadUnits, InputWidth;
+        public int DelayFrames, Value, HeadLayers, HeadActivation;
         public Mode Mode;
         public NumberType Type, Weights;
         public string Layout, Codec, Blocks;
-        public bool NeutralStart;
+        public bool NeutralStart, NoFinalNorm, HeadLast, NoHeadPast, NoHeadTrunk;
+        public double NormEpsilon;
 
         internal static unsafe ModelInfo Of(exphil_model_info raw)
         {
@@ -420,6 +431,15 @@ namespace Exphil
                 ConditionCount = raw.condition_count,
                 DelayCount = raw.delay_count,
                 Value = raw.value,
+                NormEpsilon = raw.norm_epsilon,
+                HeadUnits = raw.head_units,
+                NoFinalNorm = raw.no_final_norm != 0,
+                HeadLayers = raw.head_layers,
+                HeadActivation = raw.head_activation,
+                HeadLast = raw.head_last != 0,
+                NoHeadPast = raw.no_head_past != 0,
+                NoHeadTrunk = raw.no_head_trunk != 0,
+                InputWidth = raw.input_width,
             };
         }
     }

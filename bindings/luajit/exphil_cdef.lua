@@ -4,7 +4,7 @@ return {
     -- What a structure that the library filled tells.
     told = {
         exphil_model_info = {
-            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start condition_count delay_count value",
+            counts = "parameter_count tensor_count float_count id_count head_count logit_count hidden window_frames state_bytes trained_updates trained_frames delay_frames action_slots mode heads type weights calibrated neutral_start condition_count delay_count value norm_epsilon head_units no_final_norm head_layers head_activation head_last no_head_past no_head_trunk input_width",
             hashes = "spec_hash weights_hash",
             texts = "layout codec blocks",
         },
@@ -93,7 +93,7 @@ exphil_status exphil_model_load(exphil_context *context, const char *path, exphi
 exphil_status exphil_model_load_memory(exphil_context *context, const void *data, size_t size_bytes, exphil_model **model, exphil_error *error);
 exphil_status exphil_model_save(const exphil_model *model, const char *path, exphil_error *error);
 void exphil_model_destroy(exphil_model *model);
-typedef struct exphil_model_info { size_t struct_size; uint64_t spec_hash; uint64_t weights_hash; int64_t parameter_count; int64_t tensor_count; int64_t float_count, id_count, head_count, logit_count; int64_t hidden; int64_t window_frames; uint64_t state_bytes; uint64_t trained_updates, trained_frames; int32_t delay_frames; int32_t action_slots; int32_t mode, heads, type, reserved; char layout[32], codec[32]; char blocks[256]; int32_t weights; int32_t calibrated; int32_t neutral_start; int32_t reserved_2; int64_t condition_count, delay_count; int32_t value; int32_t reserved_3; } exphil_model_info;
+typedef struct exphil_model_info { size_t struct_size; uint64_t spec_hash; uint64_t weights_hash; int64_t parameter_count; int64_t tensor_count; int64_t float_count, id_count, head_count, logit_count; int64_t hidden; int64_t window_frames; uint64_t state_bytes; uint64_t trained_updates, trained_frames; int32_t delay_frames; int32_t action_slots; int32_t mode, heads, type, reserved; char layout[32], codec[32]; char blocks[256]; int32_t weights; int32_t calibrated; int32_t neutral_start; int32_t reserved_2; int64_t condition_count, delay_count; int32_t value; int32_t reserved_3; double norm_epsilon; int64_t head_units; int32_t no_final_norm, head_layers, head_activation, head_last, no_head_past, no_head_trunk; int64_t input_width; } exphil_model_info;
 exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error);
 exphil_status exphil_model_spec(const exphil_model *model, exphil_spec *spec, exphil_error *error);
 typedef struct exphil_tensor_info { size_t struct_size; int64_t dim[4]; uint64_t size_bytes; int32_t rank; int32_t type; char name[128]; } exphil_tensor_info;

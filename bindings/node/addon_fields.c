@@ -116,6 +116,15 @@ const struct field info_fields[] = {
     FIELD(exphil_model_info, F_I64, condition_count),
     FIELD(exphil_model_info, F_I64, delay_count),
     FIELD(exphil_model_info, F_I32, value),
+    FIELD(exphil_model_info, F_F64, norm_epsilon),
+    FIELD(exphil_model_info, F_I64, head_units),
+    FIELD(exphil_model_info, F_FLAG, no_final_norm),
+    FIELD(exphil_model_info, F_I32, head_layers),
+    FIELD(exphil_model_info, F_I32, head_activation),
+    FIELD(exphil_model_info, F_FLAG, head_last),
+    FIELD(exphil_model_info, F_FLAG, no_head_past),
+    FIELD(exphil_model_info, F_FLAG, no_head_trunk),
+    FIELD(exphil_model_info, F_I64, input_width),
     FIELDS_END
 };
 

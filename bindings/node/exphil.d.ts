@@ -155,7 +155,8 @@ export type ReplayResult = Info<
 export type ModelInfo = Info<
   'parameter_count' | 'tensor_count' | 'float_count' | 'id_count' | 'head_count' | 'logit_count' | 'hidden'
   | 'window_frames' | 'trained_updates' | 'trained_frames' | 'delay_frames' | 'mode' | 'heads' | 'type' | 'weights'
-  | 'neutral_start' | 'condition_count' | 'delay_count' | 'value',
+  | 'neutral_start' | 'condition_count' | 'delay_count' | 'value' | 'norm_epsilon' | 'head_units' | 'no_final_norm'
+  | 'head_layers' | 'head_activation' | 'head_last' | 'no_head_past' | 'no_head_trunk' | 'input_width',
   'spec_hash' | 'weights_hash',
   'layout' | 'codec' | 'blocks'
 >;

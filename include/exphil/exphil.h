@@ -614,11 +614,15 @@ typedef struct exphil_model_info {
     int64_t condition_count, delay_count; /* likewise; exphil_model_sampling has names, values and delays */
     int32_t value;                        /* likewise */
     int32_t reserved_3;
+    double norm_epsilon; /* these, too, as in exphil_model_config; head_units is 0 without head_layers */
+    int64_t head_units;
+    int32_t no_final_norm, head_layers, head_activation, head_last, no_head_past, no_head_trunk;
+    int64_t input_width; /* 0: hidden */
 } exphil_model_info;
 /* clang-format off */
 #define EXPHIL_MODEL_INFO_INIT \
     { sizeof(exphil_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, \
-      { 0 }, 0, 0, 0, 0, 0, 0, 0, 0 }
+      { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* From any thread. Each call reads all weights, for weights_hash. */

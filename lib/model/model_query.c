@@ -184,6 +184,22 @@ static int64_t parameters(const exphil_model *model)
     return count;
 }
 
+static void tell_settings(const exphil_model_config *config, exphil_model_info *known)
+{
+    known->heads = config->heads;
+    known->type = config->type;
+    known->value = config->value;
+    known->norm_epsilon = config->norm_epsilon;
+    known->no_final_norm = config->no_final_norm;
+    known->input_width = config->input_width;
+    known->head_layers = config->head_layers;
+    known->head_units = config->head_units;
+    known->head_activation = config->head_activation;
+    known->head_last = config->head_last;
+    known->no_head_past = config->no_head_past;
+    known->no_head_trunk = config->no_head_trunk;
+}
+
 exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *info, exphil_error *error)
 {
     XPH_OWN_FPU;
@@ -208,12 +224,10 @@ exphil_status exphil_model_query(const exphil_model *model, exphil_model_info *i
     known.delay_frames = shape->delay;
     known.action_slots = shape->slots;
     known.mode = shape->mode;
-    known.heads = model->config.heads;
-    known.type = model->config.type;
     known.weights = model->shape.narrow ? model->shape.narrow : model->config.type;
     known.calibrated = model->calibrated;
     known.neutral_start = shape->neutral_start;
-    known.value = model->config.value;
+    tell_settings(&model->config, &known);
     snprintf(known.layout, sizeof known.layout, "%s", model->spec->layout);
     snprintf(known.codec, sizeof known.codec, "%s", model->spec->codec);
     snprintf(known.blocks, sizeof known.blocks, "%s", model->blocks);

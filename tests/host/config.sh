@@ -46,6 +46,38 @@ facts = {"version", "started", "files", "defaults", "chosen"}
 print("\n".join(sorted(list(run["defaults"]) + [name for name in run if name not in facts])))' >written
 diff helped written >difference || complain "help and run.json differ: $(cat difference)"
 
+# so does that of a network which is not the usual one, and exphil info tells in which ways; where it is usual, nothing of them
+network="--head-layers 2 --head-units 12 --head-activation gelu_tanh --head-last --no-head-trunk --no-head-past --no-final-norm \
+  --norm-epsilon 1e-6 --input-width 24"
+# shellcheck disable=SC2086
+expect 0 "1 update" train --port 1 --blocks "norm lstm_only ffn_gelu" --hidden 8 --updates 1 --batch 4 $network --out headed a.slp
+expect 0 "1 update" train --config headed.run.json --out again
+same headed again
+python3 - <<'END' || complain "the network of headed.run.json"
+import json
+run = json.load(open("headed.run.json"))
+wanted = {"head-layers": 2, "head-units": 12, "head-activation": "gelu_tanh", "head-last": True, "no-head-trunk": True,
+          "no-head-past": True, "no-final-norm": True, "norm-epsilon": 1e-6, "input-width": 24}
+assert {name: run.get(name) for name in wanted} == wanted, run
+END
+expect 0 "every head has 2 layers of 12, gelu_tanh, without a trunk, which see what it chose last" info again
+for text in "input width 24" "LayerNorms add 1e-06" "no LayerNorm behind the blocks" "past actions are no term of the logits"; do
+  grep -qF "$text" out || complain "info does not say: $text"
+done
+expect 0 '"head_layers"' info --json again
+python3 - <<'END' || complain "the network of info --json"
+import json
+info = json.load(open("out"))
+wanted = {"head_layers": 2, "head_units": 12, "head_activation": "gelu_tanh", "head_last": 1, "no_head_trunk": 1, "no_head_past": 1,
+          "no_final_norm": 1, "norm_epsilon": 1e-6, "input_width": 24}
+assert {name: info.get(name) for name in wanted} == wanted, info
+END
+expect 0 "policy of" info first
+grep -qE "every head|LayerNorms|no LayerNorm|input width|no term" out && complain "info tells the usual"
+expect 0 '"weights"' info --json first
+grep -qE "head_|norm_epsilon|no_final|input_width" out && complain "info --json tells the usual"
+expect 2 "--head-layers and --init: the weights say that already" train --port 1 --init again --head-layers 3 --out other a.slp
+
 # it goes on by its configuration too; the command line wins, also over what says the same in other words
 cp first third; cp first.optimizer third.optimizer
 expect 0 "first: gru" train --config first.run.json --resume

@@ -21,9 +21,13 @@ small="--world cartpole-blind --frames 4000 --quiet"
 set -- $small
 expect 0 "4096 frames" learn "$@" --blocks gru --hidden 16 --out small
 expect 2 "--teacher FILE with --to-teacher" learn "$@" --to-teacher 1 --out other
-expect 2 "no --blocks" learn "$@" --init small --blocks gru --out other
+expect 2 "--blocks and --init: the weights say that already" learn "$@" --init small --blocks gru --out other
 expect 1 "small is there already" learn "$@" --out small
 expect 0 "4096 frames" learn "$@" --init small --out tuned
+expect 0 "4096 frames" learn "$@" --blocks "gru_only dense relu" --hidden 12 --head-layers 1 --head-activation relu --no-head-trunk \
+  --input-width 20 --norm-epsilon 0.001 --no-final-norm --no-head-past --head-last --head-units 7 --out headed
+expect 0 "every head has 1 layer of 7, relu, without a trunk, which see what it chose last" info headed
+grep -q "input width 20" out && grep -q "LayerNorms add 0.001" out || complain "info of headed: $(cat out)"
 expect 0 "4096 frames" learn "$@" --init small --teacher small --to-teacher 0.1 --most-kl 0.01 --out near
 expect 1 "would write over" learn "$@" --init small --out small --force
 expect 1 "the teacher's spec" learn --world cartpole --frames 100 --teacher small --to-teacher 1 --out other

@@ -52,6 +52,20 @@ expect 1 'blocks, column 1: "foo" is no block' train --blocks foo --out p a.slp
 expect 1 "precision bf16 is for CUDA devices" train --precision bf16 --out p a.slp
 expect 1 "codec exphil81-floor has no mirror" train --mirror 0.5 --codec exphil81-floor --out p a.slp
 
+# a network that there cannot be is told by the options that do not go together, in a configuration, too
+for option in "--head-units 4" "--head-activation relu" "--head-last" "--no-head-trunk"; do
+  expect 2 "${option% *} is for --head-layers N" train $small $option --updates 1 --out none/x none.slp
+done
+expect 2 "--head-activation wants silu, relu or gelu_tanh, not tanh" train $small --head-layers 1 --head-activation tanh --out v a.slp
+expect 2 "--no-previous-action and --head-last: there are no past actions" \
+  train $small --head-layers 1 --head-last --no-previous-action --out v a.slp
+expect 2 "--head-layers wants 1 to 4, not 5" train $small --head-layers 5 --out v a.slp
+expect 2 "--norm-epsilon wants 1e-12 to 0.1, not 0" train $small --norm-epsilon 0 --out v a.slp
+expect 1 "--input-width is 9 and hidden 8: block 0, gru, needs hidden" train $small --input-width 9 --out v a.slp
+expect 2 "--head-last is for --head-layers N" learn --world cartpole --head-last --out v
+expect 2 "--no-final-norm and --init: the weights say that already" learn --world cartpole --init v --no-final-norm --out w
+expect 1 "--input-width is 9 and hidden 64: none of" learn --world cartpole --blocks norm --input-width 9 --out v
+
 # words that are no choice are refused before anything is looked at, as usage
 for option in "--activations fp8" "--fake-quantize int4" "--mode x" "--heads x" "--schedule x" "--split x"; do
   expect 2 "not ${option#* }" train $small $option --updates 1 --out none/x none.slp
@@ -219,6 +233,10 @@ done
 grep -qE "more settings|differs too" err && complain "not all is named: $(cat err)"
 expect 1 "made with another choice of --smoothing, --focal or --button-weight" \
   train $small --updates 4 --focal 1 --resume --out run a.slp
+expect 1 "made with another choice of --blocks, --heads, --attention-window or another option of the model" \
+  train $small --updates 4 --head-layers 1 --resume --out run a.slp
+expect 1 "made with another choice of --blocks, --heads, --attention-window or another option of the model" \
+  train $small --updates 4 --norm-epsilon 1e-6 --resume --out run a.slp
 for option in "--rate 0.01" "--warmup 2" "--accumulate 2" "--batch 2" "--clip 3" "--ema 0.5" "--seed 4" "--segment 50" \
   "--low-ratio 0.5" "--decay 0.5" "--delay 3" "--hidden 9" "--mirror 0.25"; do
   checks=$((checks + 1))

@@ -156,6 +156,40 @@ static void each_field_is_in_the_hash(void **state)
     assert_true(hash_of(f, usual) == hash[4]);
 }
 
+static exphil_model_info info_of(fixture *f, const exphil_model_config *config)
+{
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_model *model = model_case_create(f->context, config);
+    assert_int_equal(exphil_model_query(model, &info, NULL), EXPHIL_OK);
+    exphil_model_destroy(model);
+    return info;
+}
+
+static void each_field_is_told(void **state)
+{
+    exphil_model_config config = model_case_config("norm dense", EXPHIL_TYPE_F32);
+    exphil_model_info info = info_of(*state, &config);
+    assert_true(info.norm_epsilon == 1e-5);
+    assert_int_equal(info.head_units + info.no_final_norm + info.head_layers + info.head_activation +
+                         info.head_last + info.no_head_past + info.no_head_trunk + info.input_width,
+                     0);
+    config.norm_epsilon = 1e-6;
+    config.no_final_norm = config.no_head_past = config.no_head_trunk = config.head_last = 1;
+    config.head_layers = 3;
+    config.head_activation = EXPHIL_ACTIVATION_GELU_TANH;
+    config.input_width = 25;
+    info = info_of(*state, &config);
+    assert_true(info.norm_epsilon == 1e-6);
+    assert_int_equal(info.no_final_norm, 1);
+    assert_int_equal(info.head_layers, 3);
+    assert_int_equal(info.head_units, config.head_width);
+    assert_int_equal(info.head_activation, EXPHIL_ACTIVATION_GELU_TANH);
+    assert_int_equal(info.head_last, 1);
+    assert_int_equal(info.no_head_past, 1);
+    assert_int_equal(info.no_head_trunk, 1);
+    assert_int_equal(info.input_width, 25);
+}
+
 /* Each of these says something of layers; the last asks for an input that is not there. */
 static void heads_without_layers(void **state)
 {
@@ -378,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fields_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_field_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(heads_without_layers, setup, teardown),
         cmocka_unit_test_setup_teardown(input_widths, setup, teardown),
         cmocka_unit_test_setup_teardown(each_field_is_in_the_hash, setup, teardown),

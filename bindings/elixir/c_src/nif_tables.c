@@ -122,6 +122,15 @@ static const field model_info_fields[] = {
     FIELD(exphil_model_info, condition_count, T_I64, 1, NULL, NULL),
     FIELD(exphil_model_info, delay_count, T_I64, 1, NULL, NULL),
     FIELD(exphil_model_info, value, T_ENUM, 1, value_names, NULL),
+    FIELD(exphil_model_info, norm_epsilon, T_F64, 1, NULL, NULL),
+    FIELD(exphil_model_info, head_units, T_I64, 1, NULL, NULL),
+    FIELD(exphil_model_info, no_final_norm, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_info, head_layers, T_I32, 1, NULL, NULL),
+    FIELD(exphil_model_info, head_activation, T_ENUM, 1, activation_names, NULL),
+    FIELD(exphil_model_info, head_last, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_info, no_head_past, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_info, no_head_trunk, T_BOOL, 1, NULL, NULL),
+    FIELD(exphil_model_info, input_width, T_I64, 1, NULL, NULL),
 };
 RECORD(model_info, "model", exphil_model_info, NULL);
 

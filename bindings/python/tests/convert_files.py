@@ -246,11 +246,11 @@ def _fake_class(module, name):
     return made
 
 
-def slippi_config(hidden=32, layers=2, expand=2, depth=2, residual=16, delay=2, nana=False, spacing=(16, 4), names=5):
+def slippi_config(hidden=32, layers=2, expand=2, depth=2, residual=16, delay=2, nana=False, spacing=(16, 4), names=5, cell="lstm"):
     """What decides the network in a checkpoint's config, and some of what does not."""
     items = _fake_class("slippi_ai.jax.embed", "ItemsType")("skip")
     network = {"activation": "gelu", "ffw_multiplier": expand, "gelu_approximate": True, "hidden_size": hidden, "layer_norm": "nnx",
-               "num_layers": layers, "recurrent_layer": "lstm"}  # fmt: skip
+               "num_layers": layers, "recurrent_layer": cell}  # fmt: skip
     player = {"legacy_jumps_left": False, "shield_scale": 0.01, "speed_scale": 0.5, "with_controller": False, "with_nana": nana,
               "with_speeds": False, "xy_scale": 0.05}  # fmt: skip
     return {
@@ -289,6 +289,17 @@ def slippi_inputs(config):
     return 2 * (player + nana) + 64 + 2 * embed["with_randall"] + 2 * embed["with_fod"]
 
 
+def slippi_cell(draw, cell, name, hidden):
+    """Gates of Flax's LSTM have names of their own; those of its GRU, r, z and n, lie side by side."""
+    if cell == "gru":
+        draw.dense(f"{name}.dense_i", hidden, 3 * hidden)
+        draw.plain(f"{name}.dense_h.kernel", hidden, 3 * hidden)
+        return
+    for gate in ("i", "f", "g", "o"):
+        draw.dense(f"{name}.h{gate}", hidden, hidden)
+        draw.plain(f"{name}.{'if_' if gate == 'f' else 'i' + gate}.kernel", hidden, hidden)
+
+
 def slippi_weights(config, seed=3):
     """state.policy: dictionaries as Flax names them."""
     draw = Draw(seed)
@@ -298,9 +309,7 @@ def slippi_weights(config, seed=3):
     counts, core = slippi_counts(config), "network._network._layers"
     draw.dense(f"{core}.0._module", slippi_inputs(config) + sum(counts) + config["max_names"], hidden, 6.0)
     for layer in range(tx["num_layers"]):
-        for gate in ("i", "f", "g", "o"):
-            draw.dense(f"{core}.{2 * layer + 1}._net._core.h{gate}", hidden, hidden)
-            draw.plain(f"{core}.{2 * layer + 1}._net._core.{'if_' if gate == 'f' else 'i' + gate}.kernel", hidden, hidden)
+        slippi_cell(draw, tx["recurrent_layer"], f"{core}.{2 * layer + 1}._net._core", hidden)
         at = f"{core}.{2 * layer + 2}._module"
         draw.norm(f"{at}.layernorm", hidden)
         draw.flat[f"{at}.layernorm.scale"] = draw.flat.pop(f"{at}.layernorm.gamma")

@@ -116,6 +116,7 @@ class Slippi(Net):
         super().__init__(flat)
         self.layers = config["network"]["tx_like"]["num_layers"]
         self.depth = config["controller_head"]["autoregressive"]["component_depth"]
+        self.cell = getattr(self, config["network"]["tx_like"]["recurrent_layer"])
         self.names = config["max_names"]
 
     def step(self, frame, previous, taken, name):
@@ -124,7 +125,7 @@ class Slippi(Net):
             name_code[name] = 1
         x = self.dense("network._network._layers.0._module", np.concatenate([frame, *previous, name_code]))
         for layer in range(self.layers):
-            x = x + self.lstm(f"network._network._layers.{2 * layer + 1}._net._core", x)
+            x = x + self.cell(f"network._network._layers.{2 * layer + 1}._net._core", x)
             at = f"network._network._layers.{2 * layer + 2}._module"
             inner = gelu(self.dense(at + ".linear1", self.norm(at + ".layernorm", x, 1e-6, "scale", "bias")))
             x = x + self.dense(at + ".linear2", inner)
@@ -137,6 +138,14 @@ class Slippi(Net):
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = sigmoid(o) * np.tanh(c)
         self.state[name] = h, c
+        return h
+
+    def gru(self, name, x):
+        h = self.state.get(name, np.zeros(len(x)))
+        xr, xz, xn = np.split(self.dense(name + ".dense_i", x), 3)
+        hr, hz, hn = np.split(h @ self.weights[name + ".dense_h.kernel"], 3)
+        r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+        self.state[name] = h = (1 - z) * np.tanh(xn + r * hn) + z * h
         return h
 
     def head(self, x, previous, taken):

@@ -122,6 +122,8 @@ SLIPPI = [
     {"depth": 3, "residual": 24, "six_jumps": True},
     {"depth": 2, "old": True},
     {"depth": 1, "layers": 1, "quiet": True},
+    {"depth": 2, "cell": "gru"},
+    {"depth": 1, "cell": "gru", "delay": 0, "layers": 3},
 ]
 
 
@@ -275,7 +277,7 @@ def _changed(config, path, value):
     ("platform", "tf", ("TensorFlow",)),
     ("platform", None, ("TensorFlow",)),
     ("network.name", "frame_tx", ("network.name is 'frame_tx'", "blocks")),
-    ("network.tx_like.recurrent_layer", "gru", ("recurrent_layer",)),
+    ("network.tx_like.recurrent_layer", "rnn", ("recurrent_layer is 'rnn'", "blocks")),
     ("network.tx_like.activation", "relu", ("activation",)),
     ("network.tx_like.gelu_approximate", False, ("exact GELU",)),
     ("network.tx_like.layer_norm", "tensorflow", ("TensorFlow's LayerNorm",)),

@@ -84,6 +84,15 @@ class ModelInfo:
     condition_count: int
     delay_count: int
     value: int
+    norm_epsilon: float
+    head_units: int
+    no_final_norm: int
+    head_layers: int
+    head_activation: int
+    head_last: int
+    no_head_past: int
+    no_head_trunk: int
+    input_width: int
 
 
 @dataclass(frozen=True)

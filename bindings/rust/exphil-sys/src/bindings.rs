@@ -756,6 +756,15 @@ pub struct exphil_model_info {
     pub delay_count: i64,
     pub value: i32,
     pub reserved_3: i32,
+    pub norm_epsilon: f64,
+    pub head_units: i64,
+    pub no_final_norm: i32,
+    pub head_layers: i32,
+    pub head_activation: i32,
+    pub head_last: i32,
+    pub no_head_past: i32,
+    pub no_head_trunk: i32,
+    pub input_width: i64,
 }
 impl Default for exphil_model_info {
     fn default() -> Self {

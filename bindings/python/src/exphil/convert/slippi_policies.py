@@ -163,26 +163,40 @@ def _lstm(policy: Policy, weights: Weights, to: str, core: str, hidden: int) -> 
     policy.put(to + ".bias_hh", np.concatenate([weights.take(f"{core}.h{g}.bias", hidden) for g in gates]))
 
 
+def _gru(policy: Policy, weights: Weights, to: str, core: str, hidden: int) -> None:
+    """Flax's cell has its three gates, r, z and n, side by side; r multiplies what h gives of n, which has no bias."""
+    kernel, bias = weights.linear(f"{core}.dense_i", hidden, 3 * hidden)
+    policy.put(to + ".weight_ih", kernel)
+    policy.put(to + ".weight_hh", weights.take(f"{core}.dense_h.kernel", hidden, 3 * hidden).T)
+    policy.put(to + ".bias_ih", bias)
+    policy.put(to + ".bias_hh", np.zeros(3 * hidden, np.float32))
+
+
+_CELLS = {"lstm": _lstm, "gru": _gru}
+
+
 def _gate(letter: str) -> str:
     """Flax's name of the input's part of a gate; if is a word of Python."""
     return "if_" if letter == "f" else "i" + letter
 
 
 def _network(policy: Policy, weights: Weights, tx: Settings) -> int:
-    """Encoder (done), then layers of x + lstm(x), x + W2 gelu(W1 LN(x))."""
+    """Encoder (done), then layers of x + cell(x), x + W2 gelu(W1 LN(x))."""
     hidden: int = tx.get("hidden_size", int)
+    cell = tx.choose("recurrent_layer", tuple(_CELLS), "blocks with that recurrent layer")
     layers, expand = tx.get("num_layers", int), tx.get("ffw_multiplier", int)
     if not 1 <= layers <= 32 or not 1 <= hidden <= 8192 or not 1 <= expand <= 16:
         raise Refused(f"{tx.what}: {layers} layers of {hidden}, {expand} times as wide inside: needs 1 to 32, 1 to 8192, 1 to 16")
     for layer in range(layers):
         at = f"network._network._layers.{2 * layer + 1}._net._core"
-        _lstm(policy, weights, f"blocks.{2 * layer}", at, hidden)
+        _CELLS[cell](policy, weights, f"blocks.{2 * layer}", at, hidden)
         to, name = f"blocks.{2 * layer + 1}", f"network._network._layers.{2 * layer + 2}._module"
         policy.put(to + ".norm.weight", weights.take(f"{name}.layernorm.scale", hidden))
         policy.put(to + ".norm.bias", weights.take(f"{name}.layernorm.bias", hidden))
         policy.linear(to + ".up", weights.linear(f"{name}.linear1", hidden, expand * hidden))
         policy.linear(to + ".down", weights.linear(f"{name}.linear2", expand * hidden, hidden))
-    policy.config.update(blocks=f"(lstm_bare ffn_gelu)*{layers}", ffn_expand=expand, norm_epsilon=_NORM_EPSILON, no_final_norm=1)
+    policy.config.update(blocks=f"({cell}_bare ffn_gelu)*{layers}", ffn_expand=expand, norm_epsilon=_NORM_EPSILON,
+                         no_final_norm=1)  # fmt: skip
     return hidden
 
 
@@ -271,7 +285,6 @@ def convert(state: Any, what: str, name: Optional[str]) -> Policy:
     network = settings.below("network")
     network.demand("name", "tx_like", "blocks of that network")
     tx = network.below("tx_like")
-    tx.demand("recurrent_layer", "lstm", "blocks with that recurrent layer")
     tx.demand("activation", "gelu", "a block with that activation")
     tx.demand("gelu_approximate", True, "a block with the exact GELU", True)
     tx.demand("layer_norm", "nnx", "a block with TensorFlow's LayerNorm", "nnx")
