@@ -89,8 +89,12 @@ fi
     cat pytest.log >&2
     fail "pytest failed"
 }
-# What pytest left out is told as every suite tells it.
-sed -n 's/^SKIPPED \[[0-9]*\] [^ ]* /SKIPPED: /p' pytest.log
+# What pytest left out is told as every suite tells it, but what JAX and a torch of their own are there for (below).
+frameworks=${EXPHIL_FRAMEWORKS_PYTHON:-$EXPHIL_SOURCE/build/frameworks/bin/python3}
+there=
+if "$frameworks" -c "import jax, torch, pytest" 2>import.log; then there=yes; fi
+sed -n 's/^SKIPPED \[[0-9]*\] [^ ]* /SKIPPED: /p' pytest.log >skipped.log
+grep -v ${there:+-e "jax is not installed" -e "registered operators"} -e "^$" skipped.log || true
 tail -n 1 pytest.log
 for folder in $EXPHIL_TRACES; do
   "$python" source/tests/check_trace.py "$folder/policy.safetensors" "$folder/frames.trace"
@@ -108,9 +112,9 @@ if "$python" source/tests/check_trace.py "$EXPHIL_TRACE/policy.safetensors" wron
 fi
 
 # The examples, word for word, in the folder that the README names.
-for number in 1 2 3 6; do
+for number in 1 2 3 6 7 8 9; do
     awk -v want=$number '/^```python/ { at++; on = at == want; next } /^```/ { on = 0 } on' source/README.md >source/example$number.py
-    [ "$(grep -c . source/example$number.py)" -ge 8 ] || fail "the README has no example $number"
+    [ "$(grep -c . source/example$number.py)" -ge 5 ] || fail "the README has no example $number"
 done
 cp "$EXPHIL_TRACE/policy.safetensors" source
 cd source
@@ -133,10 +137,49 @@ for link in $(sed -n 's/.*](\([^)#]*\)).*/\1/p' README.md); do
 done
 "$python" example3.py >example3.log
 [ "$(tail -n 1 example3.log)" = "move 2" ] || { cat example3.log >&2; fail "the third example did not learn"; }
+tensors() { # tensors EXAMPLE: the examples that any torch runs, by $python; the sixth in a file that may go on
+    "$python" "$1.py" >"$1.log" 2>&1
+    grep -q "^nll [0-9.]* plays (1, " "$1.log" && [ -s tuned.safetensors ] ||
+        { cat "$1.log" >&2; fail "the sixth example did not train"; }
+    "$python" example8.py >example8.log
+    [ "$(cat example8.log)" = "torch.Size([2, 64, 60]) torch.Size([2, 64, 60])" ] ||
+        { cat example8.log >&2; fail "the eighth example has other gradients"; }
+}
 if "$python" -c "import torch" 2>/dev/null; then
-    "$python" example6.py >example6.log
-    grep -q "^nll [0-9.]* plays (1, " example6.log && [ -s tuned.safetensors ] ||
-        { cat example6.log >&2; fail "the sixth example did not train"; }
+    tensors example6
 else
-    echo "SKIPPED: $python has no torch: the example in PyTorch is untested"
+    echo "SKIPPED: $python has no torch: the examples in PyTorch are untested"
 fi
+
+# The same wheel where JAX is, and a torch that has operators: the tests of both, and the examples that need them.
+cd ..
+[ "$there" ] || {
+    echo "SKIPPED: $frameworks has no JAX, torch and pytest (tools/deps hosts brings them from PyPI): the operations in JAX and"\
+        "as operators of torch are untested"
+    exit 0
+}
+purelib() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+"$frameworks" -m venv --without-pip frameworks
+installed=$(purelib "$python")/exphil
+python=$PWD/frameworks/bin/python
+purelib "$frameworks" >"$(purelib "$python")/outer.pth"
+cp -R "$installed" "$(purelib "$python")"
+export OMP_NUM_THREADS=1 # threads that wait for each other take twice the time
+# The way by autograd.Function was tested with the torch above.
+(cd source && "$python" -m pytest -ra --basetemp=../pytest -k "not function" tests/test_ops_jax.py tests/test_ops_torch.py \
+    >../frameworks.log 2>&1) || {
+    cat frameworks.log >&2
+    fail "pytest failed with JAX and torch"
+}
+# Here nothing is left out.
+if grep "^SKIPPED" frameworks.log >&2; then fail "$frameworks is not what tools/deps makes"; fi
+tail -n 1 frameworks.log
+cd source
+rm -f tuned.safetensors
+cat example6.py example7.py >exported.py
+tensors exported
+grep -q "^exported torch.Size(\[1, [0-9]*\]) torch.Size(\[1, [0-9]*\])$" exported.log ||
+    { cat exported.log >&2; fail "the seventh example did not export"; }
+"$python" example9.py >example9.log
+printf '%s\n' "(2, 64, 60) (2, 64, 60) (2, 2, 64, 60)" "twice as much in, twice as much out: True" | cmp - example9.log ||
+    { cat example9.log >&2; fail "the ninth example computes something else"; }
