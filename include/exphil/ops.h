@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The rules of exphil.h hold. These are the kernels that sessions and trainers run, chosen in the same way: the same
- * arrays give the same bits, on any instruction set and with any number of threads.
+ * arrays give the same bits, on any instruction set and with any number of threads, whether frames come in one call or, with the
+ * state handed on, one by one as in a session. Trainers of another precision than f32 have kernels of their own.
  *
  *   exphil_ops_create   once for a context: chooses the set of kernels
  *   exphil_ops_query    once for each shape: how much workspace a call needs

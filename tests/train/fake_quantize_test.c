@@ -34,9 +34,13 @@ static exphil_model *rounded_floats(const exphil_model *model, int32_t type)
 /* After any number of updates forward sees what quantize would make of the trained model now. */
 static void what_is_seen_is_what_quantize_makes(void **state)
 {
-    for (int t = 0; t < 2; t++) {
-        train_plan plan = fake_plan("(mamba attention)*2 gru ffn", types[t]);
+    static const char *const blocks[] = {
+        "(mamba attention)*2 gru ffn", "mamba_exphil lstm_bare ffn_gelu norm gru_only relu dense lstm_only"};
+    for (int i = 0; i < 4; i++) {
+        const int t = i % 2;
+        train_plan plan = fake_plan(blocks[i / 2], types[t]);
         plan.model.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+        if (i > 1) model_case_end(&plan.model, i - 2); /* heads with layers of their own */
         train_run run = train_begin(&plan);
         for (int n = 0; n < 3; n++) {
             exphil_model *model = trained_model(&run, EXPHIL_WEIGHTS),
@@ -114,8 +118,10 @@ static void scores_are_of_rounded_weights(void **state)
 
 static void it_learns(void **state)
 {
-    for (int t = 0; t < 2; t++) {
-        train_plan plan = fake_plan("gru", types[t]);
+    for (int i = 0; i < 4; i++) {
+        const int t = i % 2;
+        train_plan plan = fake_plan(i < 2 ? "gru" : "mamba_exphil ffn_gelu", types[t]);
+        if (i > 1) model_case_end(&plan.model, 2 * i - 4);
         train_run run = train_begin(&plan);
         double first = train_steps(&run, 1).loss, last = train_steps(&run, 200).loss;
         exphil_model *model = trained_model(&run, EXPHIL_WEIGHTS), *quantized = NULL;

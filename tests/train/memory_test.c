@@ -5,12 +5,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const char mixture[] = "mamba lstm attention ffn gru mlp mamba";
+/* By mode: the usual words, with the usual heads; and those of other programs, with heads of layers. */
+static const char *const mixture[] = {"mamba lstm attention ffn gru mlp mamba",
+                                      "mamba_exphil gru_bare attention ffn_gelu lstm_bare mlp norm dense"};
+enum { DEEP = 2 }; /* of model_case_end */
 
 static train_plan plan_of(int32_t mode, int32_t checkpoint_blocks, int32_t activations)
 {
-    train_plan plan = train_plan_of(mixture, mode);
+    train_plan plan = train_plan_of(mixture[mode], mode);
     plan.model.heads = EXPHIL_HEADS_AUTOREGRESSIVE;
+    if (mode == EXPHIL_MODE_WINDOW) {
+        model_case_end(&plan.model, DEEP);
+        plan.adam.rate = 2e-3; /* with more, runs of deep heads part from a change in the last digits */
+    }
     plan.adam.ema_decay = 0.9;
     plan.trainer.accumulate = mode == EXPHIL_MODE_CARRY ? 2 : 1;
     plan.trainer.checkpoint_blocks = checkpoint_blocks;

@@ -169,6 +169,81 @@ static void narrow_rows_train(void **state)
     }
 }
 
+/* Of one batch, as the host sees them. */
+static float *gradients_of(const train_plan *plan, train_run *run)
+{
+    *run = train_begin(plan);
+    const exphil_trainer *trainer = run->trainer;
+    const xph_backend *backend = trainer->device->backend;
+    exphil_batch batch =
+        train_batch(run->model, 5, plan->model.window_frames ? plan->model.window_frames : 8, 0);
+    float *all = malloc(trainer->arena_bytes);
+    xph_stream *stream = NULL;
+    size_t bytes;
+    assert_ok(exphil_trainer_step_batch(run->trainer, &batch, NULL, NULL));
+    free(train_snapshot(run->trainer, &bytes)); /* waits */
+    assert_int_equal(backend->stream_create(trainer->device, 0, &stream), EXPHIL_OK);
+    assert_int_equal(backend->download(stream, all, trainer->gradients, trainer->arena_bytes), EXPHIL_OK);
+    assert_int_equal(backend->stream_wait(stream), EXPHIL_OK);
+    backend->stream_destroy(stream);
+    train_batch_free(&batch);
+    return all;
+}
+
+/* How far gradients are from those of floats, as a share of them: the worst tensor's, or all together. */
+static double gradients_off(const exphil_model *model, const float *want, const float *got, double scale,
+                            bool together)
+{
+    double worst = 0.0, off = 0.0, square = 0.0;
+    for (int64_t t = 0; t < model->tensor_count; t++) {
+        const xph_param *param = xph_model_param(model, t);
+        if (!together) off = square = 0.0;
+        for (int64_t i = param->offset; i < param->offset + param->count; i++) {
+            off += pow((double)got[i] / scale - (double)want[i], 2.0);
+            square += pow((double)want[i], 2.0);
+        }
+        if (!together && off > worst * worst * square) worst = sqrt(off / square);
+    }
+    return together ? sqrt(off / square) : worst;
+}
+
+/* Those of float16, which are scaled, are near in every tensor. bfloat16 has three bits less: where a part is at its
+ * limit, as mamba_exphil's steps are and ReLUs, a tensor's gradient may be of the few that are not. */
+static void compare_gradients(train_plan plan)
+{
+    static const int32_t precisions[] = {EXPHIL_PRECISION_TF32, EXPHIL_PRECISION_BF16, EXPHIL_PRECISION_F16};
+    static const double most[] = {0.002, 0.02, 0.005}, scale[] = {1.0, 1.0, 65536.0};
+    train_run cpu, gpu;
+    plan.by_hand = true;
+    float *want = gradients_of(&plan, &cpu);
+    for (int i = 0; i < 3; i++) {
+        train_plan there = on_gpu(plan);
+        there.trainer.precision = precisions[i];
+        float *got = gradients_of(&there, &gpu);
+        double off = gradients_off(cpu.model, want, got, scale[i], i == 1);
+        print_message("%s, precision %d: gradients off by %.5f\n", plan.model.blocks, precisions[i], off);
+        assert_true(off <= most[i]);
+        train_end(&gpu);
+        free(got);
+    }
+    train_end(&cpu);
+    free(want);
+    emulated_clean();
+}
+
+static void narrow_gradients_are_near(void **state)
+{
+    static const char *const blocks[] = {"mamba_exphil ffn_gelu", "norm lstm_only relu dense",
+                                         "lstm_bare gru_bare", "attention gru_only", "mlp"};
+    late();
+    for (int i = 0; i < 5; i++) {
+        train_plan plan = train_plan_of(blocks[i], i % 2 ? EXPHIL_MODE_WINDOW : EXPHIL_MODE_CARRY);
+        plan.model.heads = i > 1;
+        if (i < MODEL_CASE_ENDS) model_case_end(&plan.model, i);
+        compare_gradients(plan);
+    }
+}
+
 static void fill_tensor(const train_run *run, const char *name, float value)
 {
     const xph_param *param = xph_model_param(run->model, 0);
@@ -481,6 +556,7 @@ int main(void)
         cmocka_unit_test(own_decisions_train_alike),
         cmocka_unit_test(alone_is_measured_alike),
         cmocka_unit_test(narrow_rows_train),
+        cmocka_unit_test(narrow_gradients_are_near),
         cmocka_unit_test(narrow_rows_keep_the_bias_of_a_step),
         cmocka_unit_test(every_order_gives_the_same_bits),
         cmocka_unit_test(an_update_is_one_graph),
