@@ -4,8 +4,9 @@ one thread, in rounds; the lowest median of the rounds counts, because a process
 
     bench/ops/call.py          with the interpreter that has exphil, and torch or JAX or both; else those rows are missing
 
-bench/ops/call.c, built with cc and pkg-config, measures C in the same rounds. Inside of one jit a call is the difference between a
-function of 101 calls, one after the other, and one of a single call, by 100."""
+bench/ops/call.c, built with cc and pkg-config, measures C in the same rounds. Calls inside of one jit cannot be timed alone: a
+function of 101 calls, each of which takes what the one before gave, is called --calls / 100 times, so that --calls more calls are
+counted than in as many of a function of one call; the difference of the two medians, by 100, is one more call."""
 import argparse
 import importlib.util
 import os
@@ -19,6 +20,7 @@ import exphil
 import exphil.ops as ops
 
 ROUNDS = 3
+MORE = 100
 
 
 def median_ns(function, count):
@@ -61,6 +63,7 @@ def torch_rows(given):
 
 
 def jax_rows(given, count):
+    """Compiled once, and then measured in every round."""
     import jax
     import jax.numpy as jnp
 
@@ -76,11 +79,16 @@ def jax_rows(given, count):
 
         made = jax.jit(calls)
         made(*on_jax).block_until_ready()
-        return median_ns(lambda: made(*on_jax).block_until_ready(), count)
+        return lambda: made(*on_jax).block_until_ready()
 
-    one, many = chain(1), chain(101)
-    name = f"jax {jax.__version__}"
-    return [(f"{name}, one more call inside one jit", (many - one) / 100), (f"{name}, a jit of one call", one)]
+    one, many, name = chain(1), chain(1 + MORE), f"jax {jax.__version__}"
+
+    def rows():
+        alone = median_ns(one, count)
+        yield f"{name}, one more call inside one jit", (median_ns(many, max(count // MORE, 1)) - alone) / MORE
+        yield f"{name}, a jit of one call", alone
+
+    return rows
 
 
 def main():
@@ -93,6 +101,7 @@ def main():
     rows = [("cffi: a bound call", bound), ("NumPy, exphil.ops.selective_scan", lambda: ops.selective_scan(*given))]
     if importlib.util.find_spec("torch"):
         rows += torch_rows(given)
+    in_jax = jax_rows(given, count) if importlib.util.find_spec("jax") else None
     with tempfile.TemporaryDirectory() as folder:
         program = build(folder)
         for _ in range(ROUNDS):
@@ -101,9 +110,8 @@ def main():
             clock = median_ns(lambda: None, count)
             for name, function in rows:
                 best[name] = min(best.get(name, 10**9), median_ns(function, count) - clock)
-            if importlib.util.find_spec("jax"):
-                for name, took in jax_rows(given, max(count // 20, 100)):
-                    best[name] = min(best.get(name, 10**9), took)
+            for name, took in in_jax() if in_jax else ():
+                best[name] = min(best.get(name, 10**9), took)
     print(f"C: {c[0]} ns a call, {c[1]} ns with a query before it\n\n| call | us | over C, us |\n| --- | --- | --- |")
     for name, took in best.items():
         print(f"| {name} | {took / 1000:.2f} | {(took - c[0]) / 1000:.2f} |")

@@ -54,17 +54,20 @@ static int32_t code_of(exphil_status status)
     }
 }
 
-/* An attribute of 8 bytes, zero where it is missing or has another type. */
-static void attribute(const xla_call *xla, const char *name, int32_t type, void *value)
+/* An attribute of 8 bytes, zero where it is missing or has another type. at: where XLA, which sorts them, has it. */
+static inline void attribute(const xla_call *xla, int64_t at, const char *name, int32_t type, void *value)
 {
+    const int64_t count = xla->attributes.count;
     const size_t length = strlen(name);
     memset(value, 0, 8);
-    for (int64_t i = 0; i < xla->attributes.count; i++) {
-        const xla_text *have = xla->attributes.names[i];
+    for (int64_t i = 0; i < count; i++, at++) {
+        if (at >= count) at = 0;
+        const xla_text *have = xla->attributes.names[at];
         if (have->length != length || memcmp(have->start, name, length) != 0) continue;
-        const xla_scalar *scalar = xla->attributes.attribute[i];
-        if (xla->attributes.kinds[i] == XLA_ATTRIBUTE_SCALAR && scalar->type == type)
+        const xla_scalar *scalar = xla->attributes.attribute[at];
+        if (xla->attributes.kinds[at] == XLA_ATTRIBUTE_SCALAR && scalar->type == type)
             memcpy(value, scalar->value, 8);
+        return;
     }
 }
 
@@ -130,7 +133,7 @@ static xla_error *take_inputs(const xla_call *xla, xla_run *run, const exphil_py
     for (int i = 0; i < op->fields; i++) {
         if (!exphil_py_takes(&op->field[i], run->call.backward)) continue;
         exphil_py_array *array = &run->arrays[number];
-        array->rank = -1;
+        array->type = array->rank = -1;
         if (run->present >> number++ & 1) {
             if (run->input >= xla->inputs.count)
                 return failed(xla, XLA_ERROR_INVALID, "fewer inputs than present says");
@@ -194,18 +197,20 @@ static xla_error *gpu_of(const xla_call *xla, void **stream, int32_t *device)
 static xla_error *handle(const xla_call *xla, int number, bool backward, bool gpu)
 {
     const exphil_py_op *op = &exphil_py_op_table()[number];
-    xla_run run = {.error = EXPHIL_ERROR_INIT};
+    xla_run run; /* kilobytes, of which a call needs few */
     void *stream = NULL;
     int32_t device = -1;
     if (xla->extensions && xla->extensions->type == XLA_EXTENSION_METADATA) return introduce(xla, gpu);
     if (xla->stage != XLA_STAGE_EXECUTE) return NULL;
+    run.error = (exphil_error)EXPHIL_ERROR_INIT;
     run.call.backward = backward;
-    attribute(xla, "present", XLA_I64, &run.present);
-    attribute(xla, "wanted", XLA_I64, &run.wanted);
-    attribute(xla, "keep", XLA_I64, &run.keep);
-    attribute(xla, "first", XLA_I64, &run.numbers.first);
-    attribute(xla, "second", XLA_I64, &run.numbers.second);
-    attribute(xla, "real", XLA_F64, &run.numbers.real);
+    run.input = run.output = 0;
+    attribute(xla, 0, "first", XLA_I64, &run.numbers.first);
+    attribute(xla, 1, "keep", XLA_I64, &run.keep);
+    attribute(xla, 2, "present", XLA_I64, &run.present);
+    attribute(xla, 3, "real", XLA_F64, &run.numbers.real);
+    attribute(xla, 4, "second", XLA_I64, &run.numbers.second);
+    attribute(xla, 5, "wanted", XLA_I64, &run.wanted);
     xla_error *error = take_inputs(xla, &run, op);
     if (!error) error = take_outputs(xla, &run, op);
     if (!error && gpu) error = gpu_of(xla, &stream, &device);

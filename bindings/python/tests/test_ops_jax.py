@@ -122,6 +122,18 @@ def test_a_handler_refuses_what_it_is_not_told():
                                                      first=np.int64(1), second=np.int64(0), real=np.float64(1e-5))
 
 
+def test_a_handler_finds_its_attributes():
+    """Wherever they lie among others; those that are missing are zero, those of another type, too."""
+    operation, _, arrays, _ = cases(6, np.float32)["norm"]
+    given = [jnp.asarray(arrays[key]) for key in ("x", "weight", "bias")]
+    room = jax.ShapeDtypeStruct((65536,), np.uint8)
+    call = jax.ffi.ffi_call("exphil_norm", [jax.ShapeDtypeStruct(given[0].shape, np.float32), room])
+    told = {"present": np.int64(7), "wanted": np.int64(1), "first": np.int64(1)}
+    for others in ({}, {"real": np.float64(1e-5)}, {"a": 1, "b": 2, "gain": 3.0, "z": 4}, {"real": np.int64(1), "wand": 5}):
+        assert same(call(*given, **told, **others)[0], operation(**arrays))
+    assert same(call(*given, present=told["present"], wanted=told["wanted"])[0], operation(**arrays, silu=False))
+
+
 def test_other_kernels():
     operation, _, arrays, more = cases(5, np.float32)["scan"]
     want = operation(**arrays, **more)
