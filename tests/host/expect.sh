@@ -8,6 +8,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 failed=0
 checks=0
+# slow A B: A, or of an instrumented program, which takes ten times as long, B
+slow() { [ -z "${EXPHIL_SLOW:-}" ] && echo "$1" || echo "$2"; }
 complain() { echo "FAILED: $*"; failed=1; }
 # expect STATUS TEXT ARGUMENT...: the program ends with this status and says this text; its output goes to out and err
 expect() {

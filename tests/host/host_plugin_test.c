@@ -1,5 +1,6 @@
 /* Device backends in plugins: found, compared, opened, listed; every way of not fitting is told apart. */
 #include "test.h"
+#include "test_places.h"
 
 #include "device/backend.h"
 

@@ -1,6 +1,7 @@
 /* Every term of the loss, alone and with the others, against central differences; distributions against their formulas by
  * the C library; equal distributions are at no distance, to the last bit. */
 #include "model_case.h"
+#include "test_places.h"
 
 #include "learn/policy.h"
 #include "learn/powers.h"

@@ -1,6 +1,7 @@
 /* Whole models against PyTorch in double precision (tests/data/make_golden.py): logits, carried state,
  * loss and every gradient, for every kind of block. Double must agree to 1e-9, single to 1e-5. */
 #include "model_case.h"
+#include "test_places.h"
 
 #include "device/device.h"
 #include "file/file.h"

@@ -1,5 +1,6 @@
 /* Temporary folders, small files, and the way to the real replays. */
 #include "test.h"
+#include "test_places.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Programs of other people as judges: the Python package that defines the safetensors format. */
 #include "test.h"
+#include "test_places.h"
 
 #include <stdio.h>
 #include <stdlib.h>

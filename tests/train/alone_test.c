@@ -151,10 +151,11 @@ static void as_a_session(void **state)
     int64_t exact = 0;
     for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
         for (int32_t mode = 0; mode <= 1; mode++)
-            for (int32_t delay = 0; delay <= 3; delay += 3)
-                for (int32_t threads = 1; threads <= 3; threads += 2)
-                    exact +=
-                        trained_as_a_session(patterns[p], mode, delay, EXPHIL_HEADS_INDEPENDENT, threads, -1);
+            for (int32_t delay = 0; delay <= 3; delay += 3) {
+                const int32_t threads = ((int32_t)p + mode + delay) % 2 ? 3 : 1;
+                exact +=
+                    trained_as_a_session(patterns[p], mode, delay, EXPHIL_HEADS_INDEPENDENT, threads, -1);
+            }
     assert_true(exact > 100); /* the figures are of something */
 }
 

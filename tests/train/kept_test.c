@@ -3,6 +3,7 @@
  *   kept_test                  reads every kept release
  *   kept_test --write FOLDER   writes the files of this library: once, when it is released (doc/abi.md) */
 #include "play_case.h"
+#include "test_places.h"
 #include "train_case.h"
 
 #include <dirent.h>

@@ -11,7 +11,7 @@ static const plan_place cpu = {NULL, NULL, NULL, 0};
 static void planned_is_taken(void **state)
 {
     (void)state;
-    for (int i = 0; i < PLAN_CASES; i++) {
+    for (int i = 0; i < PLAN_CASES; i += PLAN_NEXT) {
         exphil_error error = EXPHIL_ERROR_INIT;
         plan_taken taken;
         plan_case *c = plan_case_open(i, &cpu);
@@ -29,7 +29,7 @@ static void planned_is_taken(void **state)
 static void largest_fits_the_host(void **state)
 {
     (void)state;
-    for (int i = 0; i < PLAN_CASES; i++) {
+    for (int i = 0; i < PLAN_CASES; i += PLAN_NEXT) {
         test_memory memory;
         plan_place place = cpu;
         test_memory_init(&memory);
@@ -55,7 +55,7 @@ static void largest_fits_the_host(void **state)
 static void largest_fits_the_context(void **state)
 {
     (void)state;
-    for (int i = 0; i < PLAN_CASES; i++) {
+    for (int i = 0; i < PLAN_CASES; i += PLAN_NEXT) {
         plan_place place = cpu;
         plan_case *c = plan_case_open(i, &cpu);
         exphil_plan own = plan_case_plan(c, 0, 0);
@@ -78,7 +78,7 @@ static void largest_fits_the_context(void **state)
 static void purposes_are_all(void **state)
 {
     (void)state;
-    for (int i = 0; i < PLAN_CASES; i++) {
+    for (int i = 0; i < PLAN_CASES; i += PLAN_NEXT) {
         plan_case *c = plan_case_open(i, &cpu);
         exphil_plan plan = plan_case_plan(c, 0, 0);
         uint64_t sum = 0, most = 0;

@@ -3,6 +3,7 @@
  * ("bits: ..."), so that programs made by other compilers and with other flags can be compared (tests/host/builds.sh), and
  * so that the kept ones can be replaced by a commit that says why (doc/testing.md). */
 #include "play_case.h"
+#include "test_places.h"
 #include "train_case.h"
 
 #include "cpu/kernels.h"

@@ -1,6 +1,7 @@
 /* The list of blocks: what patterns mean, where the message points when they are wrong, that nothing grows
  * beyond 64. */
 #include "test.h"
+#include "test_places.h"
 
 #include "model/layer.h"
 

@@ -4,6 +4,7 @@
 #include "match_case.h"
 #include "select_case.h"
 #include "slp_edit.h"
+#include "test_places.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@ static const plan_place gpu = {"cuda:0", EMULATED_FOLDER, NULL, 0};
 static void planned_is_taken(void **state)
 {
     (void)state;
-    for (int i = 0; i < PLAN_CASES; i++) {
+    for (int i = 0; i < PLAN_CASES; i += PLAN_NEXT) {
         exphil_error error = EXPHIL_ERROR_INIT;
         plan_taken taken;
         plan_case *c = plan_case_open(i, &gpu);
@@ -29,7 +29,7 @@ static void planned_is_taken(void **state)
 static void largest_fits_the_device(void **state)
 {
     (void)state;
-    for (int i = 0; i < PLAN_CASES; i++) {
+    for (int i = 0; i < PLAN_CASES; i += PLAN_NEXT) {
         plan_place place = gpu;
         plan_case *c = plan_case_open(i, &gpu);
         exphil_plan own = plan_case_plan(c, 0, 0);

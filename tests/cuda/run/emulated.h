@@ -5,6 +5,7 @@
 #include "emu_control.h"
 #include "fake_blaslt.h"
 #include "test.h"
+#include "test_places.h"
 
 #define EMULATED_FOLDER EXPHIL_BINARY_DIR "/tests/plugin-emulated"
 /* For EXPHIL_CUBLASLT, before a device is opened. */
