@@ -303,10 +303,10 @@ expect 1 "has a, which the weights of --init do not know" train --init run --con
 expect 1 "the dataset has no values of condition a" train --init told --port 1 --updates 1 --out other a.slp
 expect 0 "lags" train $small --delay 0,2 --updates 1 --out lags a.slp
 expect 0 "one policy for the delays 0, 2" info lags
-for command in "play lags a.slp" "review lags a.slp" "drill lags"; do
+for command in "play lags a.slp" "drill lags"; do
   expect 2 "this policy wants --delay 0 or 2" $command
 done
-for command in "play --delay 1 lags a.slp" "review --delay 1 lags a.slp" "drill --delay 1 lags" "eval --delay 1 lags a.slp"; do
+for command in "play --delay 1 lags a.slp" "drill --delay 1 lags" "eval --delay 1 lags a.slp"; do
   expect 2 "this policy wants --delay 0 or 2, not 1" $command
 done
 
