@@ -142,6 +142,24 @@ bool conditions_play_as(const exphil_model *model, const char *text, int32_t val
     return true;
 }
 
+bool delay_fits(const exphil_model *model, int64_t delay)
+{
+    exphil_sampling told = EXPHIL_SAMPLING_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_model_sampling(model, &told, &error) < 0) return complain("model", &error) == 0;
+    const int32_t *delays = told.delay_count ? told.delays : &told.delay_frames;
+    const int64_t count = told.delay_count ? told.delay_count : 1;
+    bool fits = delay < 0 && count == 1;
+    for (int64_t i = 0; i < count; i++) fits |= delays[i] == delay;
+    if (fits) return true;
+    fprintf(stderr, "exphil: this policy wants --delay");
+    for (int64_t i = 0; i < count; i++)
+        fprintf(stderr, "%s%d", !i ? " " : i == count - 1 ? " or " : ", ", delays[i]);
+    if (delay >= 0) fprintf(stderr, ", not %" PRId64, delay);
+    fprintf(stderr, "\n");
+    return false;
+}
+
 bool delays_read(const char *text, int32_t delays[EXPHIL_DELAYS_MAX], int64_t *count)
 {
     *count = 0;

@@ -19,6 +19,8 @@ bool conditions_read(const char *path, double mask, condition_table *table);
 /* Values of a model's conditions from "player=3,rank=2" (NULL: all 0). Says on stderr what is wrong. */
 bool conditions_play_as(const exphil_model *model, const char *text, int32_t values[EXPHIL_CONDITIONS_MAX],
                         int64_t *count);
+/* Can the policy play with what --delay says, -1: nothing? Of several delays one must be said. Says on stderr what it wants. */
+bool delay_fits(const exphil_model *model, int64_t delay);
 /* "0,2,4" in ascending order, as --delay has it. */
 bool delays_read(const char *text, int32_t delays[EXPHIL_DELAYS_MAX], int64_t *count);
 #define PLAY_AS_HELP "tell the policy who it is, as player=3,rank=2 (default: nothing)"

@@ -139,7 +139,8 @@ static int play(const char *weights, const drill_options *o)
     if (delay >= 0) config.delay_frames = &delay;
     if (!load_weights(context, weights, "drill plays WEIGHTS, or writes with --out", &model))
         status = 1;
-    else if (!conditions_play_as(model, o->play_as, values, &config.condition_count))
+    else if (!conditions_play_as(model, o->play_as, values, &config.condition_count) ||
+             !delay_fits(model, o->delay))
         status = 2;
     else if ((config.conditions = config.condition_count ? values : NULL,
               exphil_session_create(model, &config, &session, &error)) < 0)

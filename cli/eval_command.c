@@ -95,7 +95,8 @@ static int evaluate(exphil_context *context, const char *weights, const eval_opt
     how.batch = o->batch;
     if (o->delay >= 0) how.delay_frames = &delay;
     if (o->play_as) how.conditions = values;
-    if (o->play_as && !conditions_play_as(model, o->play_as, values, &how.condition_count))
+    if ((o->play_as && !conditions_play_as(model, o->play_as, values, &how.condition_count)) ||
+        (o->delay >= 0 && !delay_fits(model, o->delay)))
         status = 2;
     else if (exphil_model_spec(model, &spec, &error) < 0 || exphil_model_query(model, &info, &error) < 0)
         status = complain(weights, &error);

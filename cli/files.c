@@ -54,6 +54,13 @@ static bool is_archive(const uint8_t *data, size_t bytes)
     return false;
 }
 
+/* IR 8, then its producer, as exphil_model_export_onnx begins. */
+static bool is_onnx(const uint8_t *data, size_t bytes)
+{
+    static const char start[] = "\x08\x08\x12\x09libexphil";
+    return bytes >= sizeof start - 1 && memcmp(data, start, sizeof start - 1) == 0;
+}
+
 /* By the version of the format: rows before 3. */
 static file_kind corpus_kind(const uint8_t *data, size_t bytes)
 {
@@ -102,6 +109,7 @@ file_kind file_kind_of(const char *path)
     if (is_replay(data, bytes)) return FILE_REPLAY;
     if (bytes >= 8 && memcmp(data, "exphilco", 8) == 0) return corpus_kind(data, bytes);
     if (is_weights(data, bytes)) return FILE_WEIGHTS;
+    if (is_onnx(data, bytes)) return FILE_ONNX;
     return is_archive(data, bytes) ? FILE_ARCHIVE : FILE_OTHER;
 }
 
@@ -134,6 +142,12 @@ void file_refuse(const char *path, file_kind kind, const char *hint)
         fprintf(stderr, "exphil: %s: %s\n", path, strerror(errno));
     else if (kind == FILE_DEVICE)
         fprintf(stderr, "exphil: %s: this is neither a regular file nor a folder\n", path);
+    else if (kind == FILE_ONNX)
+        fprintf(stderr,
+                "exphil: %s: this is an ONNX file of exphil export, for other runtimes; give the weights "
+                "that it was made "
+                "of\n",
+                path);
     else if (kind == FILE_OTHER)
         fprintf(stderr, "exphil: %s: this is neither weights, corpus nor replay\n", path);
     else

@@ -14,6 +14,7 @@ typedef enum file_kind {
     FILE_CORPUS,  /* of rows */
     FILE_GAMES,   /* a corpus of games */
     FILE_ARCHIVE, /* compressed files too */
+    FILE_ONNX,    /* that the library wrote: nothing here reads it */
     FILE_OTHER
 } file_kind;
 

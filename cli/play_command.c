@@ -206,19 +206,17 @@ static int open_player(player *p, char **paths)
     if (exphil_model_query(p->model, &p->info, &error) < 0 ||
         exphil_model_spec(p->model, &p->spec, &error) < 0)
         return complain("model", &error);
-    if (!conditions_play_as(p->model, p->options->play_as, values, &config.condition_count)) return 2;
+    if (!conditions_play_as(p->model, p->options->play_as, values, &config.condition_count) ||
+        !delay_fits(p->model, p->options->delay))
+        return 2;
     if (config.condition_count) config.conditions = values;
     if (p->options->delay >= 0) {
         config.delay_frames = &delay;
-        p->info.delay_frames = delay; /* what the session has, if it is made */
+        p->info.delay_frames = delay;
     }
     for (int s = 0; s < SESSIONS; s++) {
-        if (exphil_session_create(p->model, &config, &p->session[s], &error) >= 0) continue;
-        complain("session", &error);
-        if (p->info.delay_count > 1)
-            fprintf(stderr, "exphil: --delay says which of its %" PRId64 " delays this policy has here\n",
-                    p->info.delay_count);
-        return 1;
+        if (exphil_session_create(p->model, &config, &p->session[s], &error) < 0)
+            return complain("session", &error);
     }
     if (!replay_open(p->context, paths[1], NULL, &p->slp, &error)) return complain(paths[1], &error);
     if (exphil_slp_query(p->slp, &info, &error) < 0) return complain(paths[1], &error);

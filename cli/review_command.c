@@ -10,7 +10,6 @@
 #include "seat.h"
 #include "train_outcome.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,18 +51,16 @@ static int open_session(review *r)
     int32_t values[EXPHIL_CONDITIONS_MAX], delay = (int32_t)o->delay;
     config.deterministic = 1;
     config.deliver = EXPHIL_DELIVER_DECIDED;
-    if (!conditions_play_as(r->model, o->play_as, values, &config.condition_count)) return 2;
+    if (!conditions_play_as(r->model, o->play_as, values, &config.condition_count) ||
+        !delay_fits(r->model, o->delay))
+        return 2;
     if (config.condition_count) config.conditions = values;
     if (o->delay >= 0) {
         config.delay_frames = &delay;
-        r->info.delay_frames = delay; /* what the session has, if it is made */
+        r->info.delay_frames = delay;
     }
     if (exphil_session_create(r->model, &config, &r->session, &error) >= 0) return 0;
-    complain("session", &error);
-    if (r->info.delay_count > 1)
-        fprintf(stderr, "exphil: --delay says which of its %" PRId64 " delays this policy has here\n",
-                r->info.delay_count);
-    return 1;
+    return complain("session", &error);
 }
 
 static bool open_game(review *r)

@@ -9,6 +9,7 @@ what the file says of Melee, and `numbers` is all that this bot knows of the dri
 """
 import argparse
 import json
+import math
 import sys
 
 import numpy as np
@@ -21,18 +22,47 @@ EDGE = 85.5656967163086  # x of the right edge of Final Destination, the drill's
 class Policy:
     """The step of one stream, whatever the policy is: states are the inputs that come out again as NAME_out."""
 
-    def __init__(self, path, temperature=1.0, seed=0):
+    def __init__(self, path, temperature=1.0, seed=0, delay=None, play_as=""):
+        open(path, "rb").close()  # says better than ONNX Runtime that there is none
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # a step is too small to share
-        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        self.meta = {name: json.loads(text) for name, text in self.session.get_modelmeta().custom_metadata_map.items()}
+        try:
+            self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions have no class in common
+            raise ValueError("%s: ONNX Runtime does not take it: %s" % (path, str(error).splitlines()[0])) from None
+        found = self.session.get_modelmeta().custom_metadata_map
+        if "exphil.model" not in found:
+            raise ValueError("%s: this is not what exphil export --onnx writes" % path)
+        self.meta = {name: json.loads(text) for name, text in found.items() if name.startswith("exphil.")}
         self.outputs = [value.name for value in self.session.get_outputs()]
         self.zero = {value.name: np.zeros([1 if n == "N" else n for n in value.shape], TYPES[value.type])
                      for value in self.session.get_inputs()}
         self.random = np.random.default_rng(seed)
         self.settings = {"temperature": temperature, "press": 0.5, "release": 0.5,
-                         "delay": self.meta["exphil.model"]["delay_frames"]}
+                         "delay": self.delay(delay), "conditions": self.conditions(play_as)}
         self.reset()
+
+    def delay(self, asked):
+        model = self.meta["exphil.model"]
+        delays = model.get("delays", [model["delay_frames"]])
+        if asked is None and len(delays) == 1:
+            return delays[0]
+        if asked not in delays:
+            raise ValueError("this policy wants --delay %s%s" % (" or ".join(map(str, delays)),
+                                                                 "" if asked is None else ", not %d" % asked))
+        return asked
+
+    def conditions(self, play_as):
+        known = self.meta["exphil.model"].get("conditions", [])
+        told = {one["name"]: 0 for one in known}
+        most = {one["name"]: str(one["values"]) for one in known}
+        for word in filter(None, play_as.split(",")):
+            name, _, value = word.partition("=")
+            if name not in told or not value.isdecimal() or int(value) > int(most[name]):
+                wanted = ", ".join("%s=0..%s" % one for one in most.items())
+                raise ValueError("--play-as wants %s, not %s" % (wanted or "nothing: this policy has no conditions", word))
+            told[name] = int(value)
+        return list(told.values())
 
     def reset(self):
         """An episode begins."""
@@ -55,24 +85,43 @@ class Policy:
 
 
 class Row:
-    """Numbers by the names of columns become a row, by the table of the layout. What has no number is absent: 0."""
+    """Numbers by the names of columns become a row, by the table of the layout. What has no number is absent: 0.
 
-    def __init__(self, layout, model):
+    rules: of each column that has a `rule`, by its name, a function of all numbers that gives its number by that rule.
+    """
+
+    def __init__(self, layout, model, rules=None):
         self.columns = layout["columns"]
         self.size = model["float_count"], len(model["ids"])
+        self.rules = {} if rules is None else rules
+        self.places = {}
+        for column in self.columns:
+            if "rule" in column and column["name"] not in self.rules:
+                raise ValueError("layout %s: %s is not as it is recorded, but: %s; give Row a function for it"
+                                 % (layout["name"], column["name"], column["rule"]))
+            if "values" in column:
+                self.places[column["name"]] = {number: place for place, value in enumerate(column["values"])
+                                               for number in (value if isinstance(value, list) else [value])}
 
     def make(self, number):
         floats, ids = np.zeros(self.size[0], np.float32), np.zeros(self.size[1], np.int64)
         for column in self.columns:
-            value, at, low, high = number.get(column["name"], 0), column["offset"], column["low"], column["high"]
+            name, at, low, high = column["name"], column["offset"], column["low"], column["high"]
+            value = number.get(name, 0)
+            if not math.isfinite(value):
+                raise ValueError("%s is not finite" % name)
             if column["of"] == "ids":
                 ids[at] = min(max(int(value), low), high)
+            elif "values" in column:
+                if name in number:
+                    value = self.rules[name](number) if "rule" in column else value
+                    place = self.places[name].get(value, self.places[name].get("other"))
+                    if place is not None:
+                        floats[at + place] = 1
             elif column["scale"]:
                 floats[at] = min(max(value * column["scale"], low), high)
-            elif column["count"] == 1:
-                floats[at] = 1 if value and high else 0
-            elif column["name"] in number and 0 <= value < column["count"]:
-                floats[at + int(value)] = 1
+            elif high:
+                floats[at] = 1 if value else 0
         return floats, ids
 
 
@@ -114,9 +163,17 @@ def main():
     options.add_argument("policy", help="what exphil export --onnx wrote")
     options.add_argument("--temperature", type=float, default=0.0, help="0 (default): always the most likely; 1: as it learnt")
     options.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    options.add_argument("--delay", type=int, help="of a policy with several: play this one (no default)")
+    options.add_argument("--play-as", default="", help="tell the policy who it is, as player=3,rank=2 (default: nothing)")
     asked = options.parse_args()
-    policy = Policy(asked.policy, asked.temperature, asked.seed)
-    row, pad = Row(policy.meta["exphil.layout"], policy.meta["exphil.model"]), Pad(policy.meta["exphil.codec"])
+    try:
+        policy = Policy(asked.policy, asked.temperature, asked.seed, asked.delay, asked.play_as)
+        if policy.meta.get("exphil.layout", {}).get("name") != "melee2":
+            raise ValueError("%s: this bot has the numbers of layout melee2, and the policy wants %s"
+                             % (asked.policy, policy.meta["exphil.model"]["layout"]))
+        row, pad = Row(policy.meta["exphil.layout"], policy.meta["exphil.model"]), Pad(policy.meta["exphil.codec"])
+    except (OSError, ValueError) as error:
+        options.exit(2, "drill_bot.py: %s\n" % error)
     for line in sys.stdin:
         frame = json.loads(line)
         if "hits" in frame:

@@ -347,7 +347,7 @@ typedef struct exphil_melee_field {
     size_t struct_size;
     int64_t offset;          /* first float, or the index of the id */
     int64_t count;           /* floats it covers; 1 for an id */
-    double scale, low, high; /* value = clamp(source * scale, low, high); scale 0: flag or one-hot */
+    double scale, low, high; /* clamp(source * scale, low, high); scale 0: flag or one-hot (doc/onnx.md) */
     int32_t is_id;
     int32_t reserved;
     char name[64];   /* "own.percent" */
@@ -453,7 +453,7 @@ typedef struct exphil_pad { /* fixed layout, never extended */
  * EXPHIL_E_NUMERIC names a field that is NaN or infinite. EXPHIL_E_INVALID: own_port is not present, or a
  * port or item_count is out of range. Enumerated values of the game (action state, character, stage, item
  * type) are never refused: a value that the layout's table does not have takes the table's last row. An
- * opponent or Nana that is not present is all zeros. */
+ * opponent or Nana that is not present is all zeros in melee2, and in the other layouts what a character of zeros is. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_melee_encode(const char *layout,
                                                               const exphil_melee_frame *frame, float *floats,
                                                               int32_t *ids, exphil_error *error);

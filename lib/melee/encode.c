@@ -10,6 +10,22 @@ static float clamp(double value, double low, double high)
     return (float)(raised > high ? high : raised);
 }
 
+int32_t xph_melee_place(const xph_melee_field *field, double number)
+{
+    const xph_melee_places *places = field->places;
+    const uint8_t *place = places ? places->place : NULL;
+    const int32_t numbers = place ? places->numbers : field->count;
+    int32_t column = -1;
+    if (number >= 0 && number < numbers) column = place ? place[(int32_t)number] - 1 : (int32_t)number;
+    return column < 0 && places ? places->other - 1 : column;
+}
+
+static void set_place(const xph_melee_field *field, double number, float *row)
+{
+    const int32_t column = xph_melee_place(field, number);
+    if (column >= 0) row[field->offset + column] = 1;
+}
+
 /* Fills the columns of one section. False: *culprit says which value is not finite. */
 static bool fill_section(const xph_melee_section *section, const double *value, float *row, int32_t *ids,
                          const char **culprit)
@@ -29,7 +45,7 @@ static bool fill_section(const xph_melee_section *section, const double *value, 
             row[field->offset] = v != 0 ? 1.0f : 0.0f;
             break;
         case XPH_FIELD_ONE_HOT:
-            if (v >= 0 && v < field->count) row[field->offset + (int32_t)v] = 1;
+            set_place(field, v, row);
             break;
         case XPH_FIELD_ID:
             ids[field->offset] = (int32_t)clamp(v, 0, field->high);

@@ -13,18 +13,17 @@
 #define FIRST_PLAYABLE  (-39)
 #define FLAGS4_HITSTUN  0x02
 #define FLAGS1_REFLECTS 0x14 /* what ExPhil's parser calls invulnerable */
-#define STATES_399      398  /* the last of slippi-ai's action states */
 #define TECH            199  /* and the rolls out of it, forward and backward, behind it */
 #define TECH_MASKED     7    /* frames in which they look alike, slippi_ai/observations.py */
 
 /* Where the ground ends on the right (and, mirrored, on the left), standing: libmelee stages.py
- * EDGE_GROUND_POSITION. internal: the number that the game itself has for it, and libmelee (enums.py Stage). */
+ * EDGE_GROUND_POSITION. */
 static const struct stage {
-    int32_t id, internal;
+    int32_t id;
     float edge;
 } stages[6] = {
-    {FOUNTAIN, 0x08, 63.3475494385f},   {STADIUM, 0x12, 87.75f},    {YOSHIS, 0x06, 56.0f},
-    {DREAM_LAND, 0x1A, 77.2713012695f}, {31, 0x18, 68.4000015259f}, {32, 0x19, 85.5656967163f},
+    {FOUNTAIN, 63.3475494385f},   {STADIUM, 87.75f},    {YOSHIS, 56.0f},
+    {DREAM_LAND, 77.2713012695f}, {31, 68.4000015259f}, {32, 85.5656967163f},
 };
 
 /* Bits of the five flag bytes that mean something (Slippi's specification, post-frame 0x26..0x2A): absorbing,
@@ -37,18 +36,12 @@ static const struct bit {
     {2, 0x80}, {3, 0x04}, {3, 0x20}, {4, 0x02}, {4, 0x10}, {4, 0x40}, {4, 0x80},
 };
 
-int32_t xph_melee_stage_place(int32_t stage)
-{
-    for (int32_t i = 0; i < 6; i++) {
-        if (stages[i].id == stage) return i;
-    }
-    return -1;
-}
-
 double xph_melee_stage_edge(int32_t stage)
 {
-    int32_t place = xph_melee_stage_place(stage);
-    return place < 0 ? 0 : (double)stages[place].edge;
+    for (int32_t i = 0; i < 6; i++) {
+        if (stages[i].id == stage) return (double)stages[i].edge;
+    }
+    return 0;
 }
 
 /* Whole part, clamped; NaN gives low. */
@@ -168,8 +161,7 @@ static double whole_percent(double percent)
 static int32_t masked_state(const exphil_melee_character *c)
 {
     bool rolls = c->action_state == TECH + 1 || c->action_state == TECH + 2;
-    if (rolls && c->known & EXPHIL_MELEE_HAS_AGE && c->state_age < TECH_MASKED) return TECH;
-    return c->action_state < STATES_399 ? c->action_state : STATES_399;
+    return rolls && c->known & EXPHIL_MELEE_HAS_AGE && c->state_age < TECH_MASKED ? TECH : c->action_state;
 }
 
 static void gather_flags(const exphil_melee_character *c, double *value)
@@ -177,7 +169,7 @@ static void gather_flags(const exphil_melee_character *c, double *value)
     value[XPH_CHAR_JUMPS] = c->jumps;
     value[XPH_CHAR_AIRBORNE] = c->airborne != 0;
     value[XPH_CHAR_GROUNDED] = c->airborne == 0;
-    value[XPH_CHAR_LCANCEL] = c->l_cancel == 1 || c->l_cancel == 2 ? c->l_cancel - 1 : -1;
+    value[XPH_CHAR_LCANCEL] = c->l_cancel;
     value[XPH_CHAR_REFLECTING] = (c->flags[0] & FLAGS1_REFLECTS) != 0;
     /* The place in which the game keeps hitstun means other things at other times, and runs below 0. */
     if (c->flags[3] & FLAGS4_HITSTUN) {
@@ -234,7 +226,6 @@ static void gather_character(const exphil_melee_character *c, double edge, doubl
     value[XPH_CHAR_STATE] = c->action_state;
     value[XPH_CHAR_PERCENT_WHOLE] = whole_percent((double)c->percent);
     value[XPH_CHAR_RIGHT] = c->facing > 0 ? 1 : -1;
-    value[XPH_CHAR_STATE_399] = c->action_state < STATES_399 ? c->action_state : STATES_399;
     value[XPH_CHAR_STATE_MASKED] = masked_state(c);
     value[XPH_CHAR_CHARACTER] = c->character;
     value[XPH_CHAR_LAST_ATTACK] = c->last_attack;
@@ -243,37 +234,20 @@ static void gather_character(const exphil_melee_character *c, double edge, doubl
 
 /* ---- the world and items ------------------------------------------------------------------------------- */
 
-/* Place of the Stadium's kinds 3 fire, 4 grass, 5 normal, 6 rock, 9 water; before the first event it is
- * normal. */
-static int32_t stadium_kind(int32_t kind)
-{
-    static const int8_t place[10] = {2, -1, -1, 0, 1, 2, 3, -1, -1, 4};
-    return kind >= 0 && kind < 10 ? place[kind] : -1;
-}
-
-/* Place of its events 0 finished, 2 init, 3 on monitor, 4 receding, 5 rising, 6 finalise. */
-static int32_t stadium_event(int32_t event)
-{
-    static const int8_t place[7] = {0, -1, 1, 2, 3, 4, 5};
-    return event >= 0 && event < 7 ? place[event] : -1;
-}
-
 static void gather_stage(const exphil_melee_frame *frame, double *value)
 {
-    int32_t stage = frame->stage, place = xph_melee_stage_place(stage);
+    int32_t stage = frame->stage;
     value[XPH_WORLD_STAGE] = stage < 0 ? UINT16_MAX : stage;
-    value[XPH_WORLD_STAGE_SEVEN] = place < 0 ? 6 : place;
-    value[XPH_WORLD_STAGE_INTERNAL] = place < 0 ? 0 : stages[place].internal;
     value[XPH_WORLD_WIND] = -1;
     value[XPH_WORLD_STADIUM_KIND] = value[XPH_WORLD_STADIUM_EVENT] = -1;
     if (stage == FOUNTAIN) {
         value[XPH_WORLD_PLATFORM_LEFT] = (double)frame->platform_left;
         value[XPH_WORLD_PLATFORM_RIGHT] = (double)frame->platform_right;
     } else if (stage == STADIUM) {
-        value[XPH_WORLD_STADIUM_KIND] = stadium_kind(frame->stadium_kind);
-        value[XPH_WORLD_STADIUM_EVENT] = stadium_event(frame->stadium_event);
+        value[XPH_WORLD_STADIUM_KIND] = frame->stadium_kind;
+        value[XPH_WORLD_STADIUM_EVENT] = frame->stadium_event;
     } else if (stage == DREAM_LAND) {
-        value[XPH_WORLD_WIND] = frame->wind == 1 || frame->wind == 2 ? frame->wind - 1 : -1;
+        value[XPH_WORLD_WIND] = frame->wind;
     } else if (stage == YOSHIS) {
         int32_t phase = frame->frame % XPH_CLOUD_PERIOD;
         if (phase < 0) phase += XPH_CLOUD_PERIOD;

@@ -34,6 +34,18 @@ static const xph_melee_field *field_at(const xph_melee_layout *layout, int64_t i
     return NULL;
 }
 
+bool xph_melee_one_hot(const xph_melee_layout *layout, int64_t index, const char **rule)
+{
+    const xph_melee_field *field = field_at(layout, index);
+    *rule = field->places ? field->places->rule : NULL;
+    return field->kind == XPH_FIELD_ONE_HOT;
+}
+
+int32_t xph_melee_one_hot_column(const xph_melee_layout *layout, int64_t index, int32_t number)
+{
+    return xph_melee_place(field_at(layout, index), number);
+}
+
 /* Cuts what does not fit; a test sees to it that nothing has to be cut. */
 static void copy_text(char to[64], const char *from)
 {

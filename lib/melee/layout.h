@@ -14,10 +14,18 @@ enum { XPH_MELEE_ITEMS = 5 };          /* item slots of melee2 */
 enum {
     XPH_FIELD_NUMBER,  /* clamp(value * scale, low, high); must be finite */
     XPH_FIELD_FLAG,    /* 1 when the value is not 0 */
-    XPH_FIELD_ONE_HOT, /* column `value` of count; outside: none */
+    XPH_FIELD_ONE_HOT, /* one of count columns, as its places say (xph_melee_place) */
     XPH_FIELD_ID,      /* ids[offset] = clamp(value, 0, high) */
     XPH_FIELD_ZERO     /* always 0 */
 };
+
+/* Which column of a one-hot a number sets. */
+typedef struct xph_melee_places {
+    const uint8_t *place; /* by number: 1 + column, 0: none. NULL: each number below count has its own */
+    int32_t numbers;      /* that place has */
+    int32_t other;        /* 1 + the column of all numbers that have none; 0: they set none */
+    const char *rule;     /* how the number is made of what the source says; NULL: it is that */
+} xph_melee_places;
 
 typedef struct xph_melee_field {
     const char *name;    /* "own.percent" */
@@ -27,7 +35,11 @@ typedef struct xph_melee_field {
     uint8_t kind;
     uint8_t from; /* XPH_CHAR_..., XPH_WORLD_... or XPH_ITEM_..., as the section goes */
     double scale, low, high;
+    const xph_melee_places *places; /* ONE_HOT only; NULL: each number below count has its own column */
 } xph_melee_field;
+
+/* The column of a one-hot that this number sets; -1: none. */
+int32_t xph_melee_place(const xph_melee_field *field, double number);
 
 /* What a section is about. */
 enum {
@@ -85,7 +97,7 @@ enum {
     XPH_CHAR_IN_HITSTUN,
     XPH_CHAR_HITLAG,
     XPH_CHAR_HURTBOX, /* -1 unknown */
-    XPH_CHAR_LCANCEL, /* 0 hit, 1 missed, -1 neither or unknown */
+    XPH_CHAR_LCANCEL, /* -1 unknown */
     XPH_CHAR_COMBO,
     XPH_CHAR_EDGE,       /* distance to the nearer edge, negative beyond it; 0 where no edge is known */
     XPH_CHAR_EDGE_AHEAD, /* distance to the edge it faces */
@@ -102,10 +114,9 @@ enum {
     XPH_CHAR_LAST_ATTACK,
     XPH_CHAR_PERCENT_WHOLE, /* cut to a whole number, 0..65535 */
     XPH_CHAR_RIGHT,         /* 1 when facing > 0, else -1 */
-    XPH_CHAR_STATE_399,     /* the action state, at most 398 */
-    XPH_CHAR_STATE_MASKED,  /* the same, but a roll out of a tech is a tech in place in its first frames */
-    XPH_CHAR_INVULNERABLE,  /* hurtbox is known and not open */
-    XPH_CHAR_BIT,           /* and the 15 after it: state bits in the order of gather.c */
+    XPH_CHAR_STATE_MASKED, /* the action state, but a roll out of a tech is a tech in place in its first frames */
+    XPH_CHAR_INVULNERABLE, /* hurtbox is known and not open */
+    XPH_CHAR_BIT,          /* and the 15 after it: state bits in the order of gather.c */
     XPH_CHAR_COUNT = XPH_CHAR_BIT + 15
 };
 
@@ -116,18 +127,16 @@ enum {
     XPH_WORLD_AHEAD, /* dx times the own side: positive when the opponent is in front */
     XPH_WORLD_FRAME,
     XPH_WORLD_PLAYABLE,
-    XPH_WORLD_STAGE,       /* external id; negative and large ones clamp to the last entry */
-    XPH_WORLD_STAGE_SEVEN, /* place among the six tournament stages, 6 other */
+    XPH_WORLD_STAGE, /* external id; 65535 for a negative one */
     XPH_WORLD_EDGE,
     XPH_WORLD_PLATFORM_LEFT,
     XPH_WORLD_PLATFORM_RIGHT,
-    XPH_WORLD_WIND,          /* 0 left, 1 right, -1 none or elsewhere */
-    XPH_WORLD_STADIUM_KIND,  /* 0 fire 1 grass 2 normal 3 rock 4 water, -1 elsewhere */
-    XPH_WORLD_STADIUM_EVENT, /* 0 finished 1 init 2 on monitor 3 receding 4 rising 5 finalise, -1 elsewhere */
+    XPH_WORLD_WIND,          /* as the event has it; -1 on other stages */
+    XPH_WORLD_STADIUM_KIND,  /* likewise */
+    XPH_WORLD_STADIUM_EVENT, /* likewise */
     XPH_WORLD_CLOUD,
     XPH_WORLD_CLOUD_X, /* middle of the cloud of Yoshi's Story (Randall), 0 elsewhere */
     XPH_WORLD_CLOUD_Y,
-    XPH_WORLD_STAGE_INTERNAL, /* the game's own number of a tournament stage, 0 of any other */
     XPH_WORLD_ITEM_COUNT,
     XPH_WORLD_ZERO,
     XPH_WORLD_COUNT
@@ -170,31 +179,30 @@ exphil_status xph_melee_scene_make(const exphil_melee_frame *frame, xph_melee_sc
  * -1 where slippi-ai's "faces right" is false). */
 bool xph_melee_gather(const xph_melee_scene *scene, int32_t who, double value[XPH_MELEE_VALUES]);
 
-/* Tournament stages by external id: place in 0..5, -1 for any other; x of the right edge, 0 for any other. */
-int32_t xph_melee_stage_place(int32_t stage);
+/* x of the right edge of a tournament stage, by external id; 0 for any other. */
 double xph_melee_stage_edge(int32_t stage);
 
 /* ---- words of the tables ------------------------------------------------------------------------------- */
 
 #define XPH_NUMBER(name, at, from, scale, low, high, source)                                                 \
   {                                                                                                          \
-    name, name " is not finite", source, at, 1, XPH_FIELD_NUMBER, from, scale, low, high                     \
+    name, name " is not finite", source, at, 1, XPH_FIELD_NUMBER, from, scale, low, high, NULL               \
   }
 #define XPH_FLAG(name, at, from, source)                                                                     \
   {                                                                                                          \
-    name, NULL, source, at, 1, XPH_FIELD_FLAG, from, 0, 0, 1                                                 \
+    name, NULL, source, at, 1, XPH_FIELD_FLAG, from, 0, 0, 1, NULL                                           \
   }
-#define XPH_ONE_HOT(name, at, count, from, source)                                                           \
+#define XPH_ONE_HOT(name, at, count, from, places, source)                                                   \
   {                                                                                                          \
-    name, NULL, source, at, count, XPH_FIELD_ONE_HOT, from, 0, 0, 1                                          \
+    name, NULL, source, at, count, XPH_FIELD_ONE_HOT, from, 0, 0, 1, places                                  \
   }
 #define XPH_ID(name, at, from, last, source)                                                                 \
   {                                                                                                          \
-    name, NULL, source, at, 1, XPH_FIELD_ID, from, 1, 0, last                                                \
+    name, NULL, source, at, 1, XPH_FIELD_ID, from, 1, 0, last, NULL                                          \
   }
 #define XPH_ZERO(name, at, count, source)                                                                    \
   {                                                                                                          \
-    name, NULL, source, at, count, XPH_FIELD_ZERO, 0, 0, 0, 0                                                \
+    name, NULL, source, at, count, XPH_FIELD_ZERO, 0, 0, 0, 0, NULL                                          \
   }
 #define XPH_SECTION(who, fields, fill_absent)                                                                \
   {                                                                                                          \

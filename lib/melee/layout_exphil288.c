@@ -6,6 +6,10 @@
  * 112 columns. A missing opponent is encoded as one at x = 0 with all else zero, again as ExPhil does. */
 #include "melee/layout.h"
 
+/* By external id: 1 + column. */
+static const uint8_t stage[] = {[2] = 1, [3] = 2, [8] = 3, [28] = 4, [31] = 5, [32] = 6};
+static const xph_melee_places stages = {.place = stage, .numbers = sizeof stage, .other = 7};
+
 #define UNFILLED "0: ExPhil's replay parser never fills it"
 
 #define PLAYER(p, at)                                                                                        \
@@ -43,9 +47,9 @@ static const xph_melee_field opponent_fields[] = {
 };
 
 static const xph_melee_field world_fields[] = {
-    XPH_ONE_HOT("stage", 112, 7, XPH_WORLD_STAGE_SEVEN, "game start 0x13 u16: 2, 3, 8, 28, 31, 32, other"),
+    XPH_ONE_HOT("stage", 112, 7, XPH_WORLD_STAGE, &stages, "game start 0x13 u16: 2, 3, 8, 28, 31, 32, other"),
     XPH_ZERO("previous_controller", 119, 13, "0: off by default in ExPhil"),
-    XPH_ONE_HOT("name", 132, 112, XPH_WORLD_ZERO, "player name 0 (unknown)"),
+    XPH_ONE_HOT("name", 132, 112, XPH_WORLD_ZERO, NULL, "player name 0 (unknown)"),
     XPH_NUMBER("distance", 244, XPH_WORLD_DISTANCE, 1.0 / 200, 0, 1.5, "sqrt(dx * dx + dy * dy)"),
     XPH_NUMBER("dx", 245, XPH_WORLD_DX, 1.0 / 200, -10, 10, "opponent x - own x"),
     XPH_NUMBER("dy", 246, XPH_WORLD_DY, 1.0 / 100, -10, 10, "opponent y - own y"),

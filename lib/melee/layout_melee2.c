@@ -13,6 +13,15 @@
  * single frames matter at its start. */
 #include "melee/layout.h"
 
+/* Columns of one-hots by the numbers of the events: 1 + column. The Stadium is normal before its first event. */
+static const uint8_t l_cancel[] = {[1] = 1, [2] = 2}, wind[] = {[1] = 1, [2] = 2},
+                     kind[] = {[3] = 1, [4] = 2, [0] = 3, [5] = 3, [6] = 4, [9] = 5},
+                     event[] = {[0] = 1, [2] = 2, [3] = 3, [4] = 4, [5] = 5, [6] = 6};
+static const xph_melee_places l_cancels = {.place = l_cancel, .numbers = sizeof l_cancel},
+                              winds = {.place = wind, .numbers = sizeof wind},
+                              kinds = {.place = kind, .numbers = sizeof kind},
+                              events = {.place = event, .numbers = sizeof event};
+
 /* p: prefix; at: first column. */
 #define CHARACTER(p, at)                                                                                     \
   XPH_FLAG(p ".present", at, XPH_CHAR_PRESENT, "has pre and post event in this frame"),                      \
@@ -34,9 +43,9 @@
       XPH_NUMBER(p ".hitstun", (at) + 16, XPH_CHAR_HITSTUN, 1.0 / 60, 0, 4,                                  \
                  "post 0x2B f32 >= 0 while in_hitstun"),                                                     \
       XPH_NUMBER(p ".hitlag", (at) + 17, XPH_CHAR_HITLAG, 0.1, 0, 4, "post 0x49 f32"),                       \
-      XPH_ONE_HOT(p ".hurtbox", (at) + 18, 3, XPH_CHAR_HURTBOX,                                              \
+      XPH_ONE_HOT(p ".hurtbox", (at) + 18, 3, XPH_CHAR_HURTBOX, NULL,                                        \
                   "post 0x34 u8: open, invulnerable, intangible"),                                           \
-      XPH_ONE_HOT(p ".l_cancel", (at) + 21, 2, XPH_CHAR_LCANCEL, "post 0x33 u8: hit, missed"),               \
+      XPH_ONE_HOT(p ".l_cancel", (at) + 21, 2, XPH_CHAR_LCANCEL, &l_cancels, "post 0x33 u8: hit, missed"),   \
       XPH_NUMBER(p ".combo", (at) + 23, XPH_CHAR_COMBO, 0.1, 0, 5, "post 0x1F u8"),                          \
       XPH_NUMBER(p ".edge", (at) + 24, XPH_CHAR_EDGE, 0.02, -10, 10,                                         \
                  "stage edge - |x|; 0 if no edge is known"),                                                 \
@@ -92,10 +101,10 @@ static const xph_melee_field world_fields[] = {
     XPH_NUMBER("stage.edge", 190, XPH_WORLD_EDGE, 0.01, 0, 2, "x of the right edge; 0 if not known"),
     XPH_NUMBER("stage.platform_left", 191, XPH_WORLD_PLATFORM_LEFT, 0.05, -3, 3, "Fountain 0x3F f32, held"),
     XPH_NUMBER("stage.platform_right", 192, XPH_WORLD_PLATFORM_RIGHT, 0.05, -3, 3, "Fountain 0x3F f32, held"),
-    XPH_ONE_HOT("stage.wind", 193, 2, XPH_WORLD_WIND, "Dream Land 0x40 u8, held: left, right"),
-    XPH_ONE_HOT("stage.stadium_kind", 195, 5, XPH_WORLD_STADIUM_KIND,
+    XPH_ONE_HOT("stage.wind", 193, 2, XPH_WORLD_WIND, &winds, "Dream Land 0x40 u8, held: left, right"),
+    XPH_ONE_HOT("stage.stadium_kind", 195, 5, XPH_WORLD_STADIUM_KIND, &kinds,
                 "Stadium 0x41 u16, held: fire grass normal rock water"),
-    XPH_ONE_HOT("stage.stadium_event", 200, 6, XPH_WORLD_STADIUM_EVENT,
+    XPH_ONE_HOT("stage.stadium_event", 200, 6, XPH_WORLD_STADIUM_EVENT, &events,
                 "Stadium 0x41 u16, held: 0 finished 2 3 4 5 6 finalise"),
     XPH_NUMBER("stage.cloud", 206, XPH_WORLD_CLOUD, 1.0 / 600, 0, 2, "frame index mod 1200 on Yoshi's Story"),
     XPH_NUMBER("items.count", 207, XPH_WORLD_ITEM_COUNT, 0.2, 0, 3,

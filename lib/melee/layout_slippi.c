@@ -10,28 +10,37 @@
  * place, counted here by the age of the state. A character or stage that slippi-ai would refuse has no column. */
 #include "melee/layout.h"
 
-#define CHARACTER(p, at, state, said)                                                                        \
+/* By external id: 1 + the number that the game itself has for a tournament stage (libmelee's enums.py Stage); all others
+ * are 0. */
+static const uint8_t stage[] = {[2] = 9, [3] = 19, [8] = 7, [28] = 27, [31] = 25, [32] = 26};
+static const xph_melee_places stages = {.place = stage, .numbers = sizeof stage, .other = 1};
+static const xph_melee_places states = {.other = 399};
+static const xph_melee_places masked_states = {
+    .other = 399, .rule = "199 in place of 200 and of 201 while the state's age is known and below 7"};
+
+#define CHARACTER(p, at, state, places, said)                                                                \
   XPH_NUMBER(p ".percent", at, XPH_CHAR_PERCENT_WHOLE, 0.01, -10, 10,                                        \
              "post 0x16 f32, cut to a whole number"),                                                        \
       XPH_NUMBER(p ".facing", (at) + 1, XPH_CHAR_RIGHT, 1, -1, 1, "post 0x12 f32 > 0 ? 1 : -1"),             \
       XPH_NUMBER(p ".x", (at) + 2, XPH_CHAR_X, 0.05, -10, 10, "post 0x0A f32"),                              \
       XPH_NUMBER(p ".y", (at) + 3, XPH_CHAR_Y, 0.05, -10, 10, "post 0x0E f32"),                              \
-      XPH_ONE_HOT(p ".action", (at) + 4, 399, state, said),                                                  \
-      XPH_ONE_HOT(p ".character", (at) + 403, 33, XPH_CHAR_CHARACTER, "post 0x07 u8"),                       \
+      XPH_ONE_HOT(p ".action", (at) + 4, 399, state, places, said),                                          \
+      XPH_ONE_HOT(p ".character", (at) + 403, 33, XPH_CHAR_CHARACTER, NULL, "post 0x07 u8"),                 \
       XPH_FLAG(p ".invulnerable", (at) + 436, XPH_CHAR_INVULNERABLE, "post 0x34 u8 != 0"),                   \
-      XPH_ONE_HOT(p ".jumps", (at) + 437, 7, XPH_CHAR_JUMPS, "post 0x32 u8"),                                \
+      XPH_ONE_HOT(p ".jumps", (at) + 437, 7, XPH_CHAR_JUMPS, NULL, "post 0x32 u8"),                          \
       XPH_NUMBER(p ".shield", (at) + 444, XPH_CHAR_SHIELD, 0.01, -10, 10, "post 0x1A f32"),                  \
       XPH_FLAG(p ".on_ground", (at) + 445, XPH_CHAR_GROUNDED, "post 0x2F u8 == 0, or not recorded")
 
-#define AS_IT_IS     "post 0x08 u16, at most 398"
-#define OWN(at)      CHARACTER("own", at, XPH_CHAR_STATE_399, AS_IT_IS)
-#define OPPONENT(at) CHARACTER("opponent", at, XPH_CHAR_STATE_MASKED, AS_IT_IS ", rolls from techs masked")
+#define AS_IT_IS "post 0x08 u16, at most 398"
+#define OWN(at)  CHARACTER("own", at, XPH_CHAR_STATE, &states, AS_IT_IS)
+#define OPPONENT(at)                                                                                         \
+  CHARACTER("opponent", at, XPH_CHAR_STATE_MASKED, &masked_states, AS_IT_IS ", rolls from techs masked")
 #define NANA(p, at)                                                                                          \
-  CHARACTER(p, at, XPH_CHAR_STATE_399, AS_IT_IS),                                                            \
+  CHARACTER(p, at, XPH_CHAR_STATE, &states, AS_IT_IS),                                                       \
       XPH_FLAG(p ".exists", (at) + 446, XPH_CHAR_PRESENT, "has pre and post event in this frame")
 
 #define WORLD(at)                                                                                            \
-  XPH_ONE_HOT("stage", at, 64, XPH_WORLD_STAGE_INTERNAL,                                                     \
+  XPH_ONE_HOT("stage", at, 64, XPH_WORLD_STAGE, &stages,                                                     \
               "game start 0x13 u16: FoD 8, 18, 6, 26, 24, FD 25"),                                           \
       XPH_NUMBER("randall.x", (at) + 64, XPH_WORLD_CLOUD_X, 0.05, -10, 10, "frame index on Yoshi's Story"),  \
       XPH_NUMBER("randall.y", (at) + 65, XPH_WORLD_CLOUD_Y, 0.05, -10, 10, "frame index on Yoshi's Story"),  \

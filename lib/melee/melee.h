@@ -14,6 +14,13 @@ typedef struct xph_melee_codec xph_melee_codec;
 const xph_melee_layout *xph_melee_layout_find(const char *name);
 const xph_melee_codec *xph_melee_codec_find(const char *name);
 
+/* Is field `index` a one-hot? *rule: how its number is made of what the source says, NULL: it is that. */
+bool xph_melee_one_hot(const xph_melee_layout *layout, int64_t index, const char **rule);
+/* The column of a one-hot that a number sets, -1: none. Numbers outside 0..XPH_MELEE_NUMBERS-1 have no column of their own:
+ * what -1 gives is that of all others. */
+enum { XPH_MELEE_NUMBERS = 544 };
+int32_t xph_melee_one_hot_column(const xph_melee_layout *layout, int64_t index, int32_t number);
+
 /* Hot: no allocation. On EXPHIL_E_NUMERIC / EXPHIL_E_INVALID *culprit is a static text, ready to be the
  * message: "own.x is not finite". Nothing else is written then. Pointers must not be NULL (ids may be where
  * the layout has none); frame is one of the library's own, a caller's was taken by its struct_size. */

@@ -120,10 +120,9 @@ enum { KEEP, NEGATE, FACING, AHEAD, STATE, SWAP_TWO, SWAP_NEXT };
 
 /* What becomes of a gathered number; KEEP unless it stands here. */
 static const uint8_t char_turn[XPH_CHAR_COUNT] = {
-    [XPH_CHAR_FACING] = FACING,      [XPH_CHAR_SIDE] = NEGATE,     [XPH_CHAR_X] = NEGATE,
-    [XPH_CHAR_AIR_X] = NEGATE,       [XPH_CHAR_GROUND_X] = NEGATE, [XPH_CHAR_ATTACK_X] = NEGATE,
-    [XPH_CHAR_STATE] = STATE,        [XPH_CHAR_RIGHT] = FACING,    [XPH_CHAR_STATE_399] = STATE,
-    [XPH_CHAR_STATE_MASKED] = STATE,
+    [XPH_CHAR_FACING] = FACING, [XPH_CHAR_SIDE] = NEGATE,     [XPH_CHAR_X] = NEGATE,
+    [XPH_CHAR_AIR_X] = NEGATE,  [XPH_CHAR_GROUND_X] = NEGATE, [XPH_CHAR_ATTACK_X] = NEGATE,
+    [XPH_CHAR_STATE] = STATE,   [XPH_CHAR_RIGHT] = FACING,    [XPH_CHAR_STATE_MASKED] = STATE,
 };
 _Static_assert(XPH_WORLD_PLATFORM_RIGHT == XPH_WORLD_PLATFORM_LEFT + 1,
                "what SWAP_NEXT takes for the other side");

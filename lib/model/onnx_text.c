@@ -1,5 +1,6 @@
 /* What a host needs to make rows and controllers of its own, as JSON: the columns of Melee's layouts and what the
  * values of Melee's codecs press. Of other games the layout is the host's own. */
+#include "melee/melee.h"
 #include "model/onnx_graph.h"
 
 /* Names alone do not make a layout or codec the library's own. */
@@ -8,6 +9,32 @@ static bool is_melee(const exphil_model *model)
     exphil_spec own = EXPHIL_SPEC_INIT;
     return exphil_melee_spec(model->spec->layout, model->spec->codec, &own, NULL) >= 0 &&
            exphil_spec_hash(&own) == model->shape.spec_hash;
+}
+
+/* What sets column c of a one-hot: a number, a list of several or of none, or "other": all that no column has. */
+static void write_value(const xph_melee_layout *layout, int64_t field, int32_t c, xph_json_out *out)
+{
+    int32_t numbers[XPH_MELEE_NUMBERS], count = 0;
+    if (xph_melee_one_hot_column(layout, field, -1) == c) {
+        xph_json_add_text(out, NULL, "other");
+        return;
+    }
+    for (int32_t n = 0; n < XPH_MELEE_NUMBERS; n++)
+        if (xph_melee_one_hot_column(layout, field, n) == c) numbers[count++] = n;
+    if (count != 1) xph_json_open(out, NULL, '[');
+    for (int32_t i = 0; i < count; i++) xph_json_add_int(out, NULL, numbers[i]);
+    if (count != 1) xph_json_close(out, ']');
+}
+
+static void write_values(const char *name, int64_t field, int64_t count, xph_json_out *out)
+{
+    const xph_melee_layout *layout = xph_melee_layout_find(name);
+    const char *rule;
+    if (!xph_melee_one_hot(layout, field, &rule)) return;
+    xph_json_open(out, "values", '[');
+    for (int32_t c = 0; c < count; c++) write_value(layout, field, c, out);
+    xph_json_close(out, ']');
+    if (rule) xph_json_add_text(out, "rule", rule);
 }
 
 bool xph_onnx_layout(const exphil_model *model, xph_json_out *out)
@@ -29,6 +56,7 @@ bool xph_onnx_layout(const exphil_model *model, xph_json_out *out)
         xph_json_add_double(out, "low", field.low);
         xph_json_add_double(out, "high", field.high);
         xph_json_add_text(out, "source", field.source);
+        write_values(layout, i, field.count, out);
         xph_json_close(out, '}');
     }
     xph_json_close(out, ']');

@@ -303,8 +303,12 @@ expect 1 "has a, which the weights of --init do not know" train --init run --con
 expect 1 "the dataset has no values of condition a" train --init told --port 1 --updates 1 --out other a.slp
 expect 0 "lags" train $small --delay 0,2 --updates 1 --out lags a.slp
 expect 0 "one policy for the delays 0, 2" info lags
-expect 1 "needs to know which of 0, 2 it is" play lags a.slp
-expect 1 "delay_frames is 1, the model was trained with 0, 2" eval --delay 1 lags a.slp
+for command in "play lags a.slp" "drill lags"; do
+  expect 2 "this policy wants --delay 0 or 2" $command
+done
+for command in "play --delay 1 lags a.slp" "drill --delay 1 lags" "eval --delay 1 lags a.slp"; do
+  expect 2 "this policy wants --delay 0 or 2, not 1" $command
+done
 
 # scoring some games of many
 for seed in 3 4 5; do expect 0 "423 frames" drill --out both/$seed.slp --frames 300 --seed $seed; done
@@ -477,6 +481,10 @@ expect 2 "WEIGHTS, one file" export --onnx v
 expect 2 "WEIGHTS, one file" export --onnx v p p
 expect 1 "would write over p" export --force --onnx p p
 expect 1 "--force replaces it" export --onnx t p
+expect 0 "" export --onnx fox.onnx p
+for command in "info" "drill" "quantize --out v"; do
+  expect 1 "this is an ONNX file of exphil export, for other runtimes; give the weights" $command fox.onnx
+done
 expect 1 "that is a folder; name a file in it" export --onnx both p
 expect 1 "this is a replay; export wants WEIGHTS" export --onnx v a.slp
 expect 1 "quantise the model it was made of" export --int8 --onnx v q8

@@ -88,6 +88,30 @@ static void test_trouble(void **state)
     }
 }
 
+/* Tables of one-hots: only they have one, each column is set by a number or by all others, and no number leads past the last. */
+static void test_one_hots(void **state)
+{
+    for (int k = 0; k < LAYOUTS; k++) {
+        const xph_melee_layout *layout = xph_melee_layout_find(names[k]);
+        for (int64_t i = 0; i < exphil_melee_field_count(names[k]); i++) {
+            const exphil_melee_field field = field_at(names[k], i);
+            const char *rule;
+            bool set[1024] = {false};
+            const bool one_hot = xph_melee_one_hot(layout, i, &rule);
+            assert_int_equal(one_hot, field.scale == 0 && field.high != 0 && field.count > 1);
+            assert_int_equal(rule != NULL, strstr(field.source, "masked") != NULL);
+            for (int32_t n = -1; one_hot && n < 65536; n++) {
+                const int32_t column = xph_melee_one_hot_column(layout, i, n);
+                assert_in_range(column + 1, 0, field.count);
+                if (column >= 0) set[column] = true;
+                if (n >= XPH_MELEE_NUMBERS) assert_int_equal(column, xph_melee_one_hot_column(layout, i, -1));
+            }
+            const bool sparse = one_hot && strcmp(field.name, "stage") == 0 && field.count == 64;
+            for (int32_t c = 0; one_hot && !sparse && c < field.count; c++) assert_true(set[c]);
+        }
+    }
+}
+
 static void test_id_specs(void **state)
 {
     exphil_spec spec = EXPHIL_SPEC_INIT;
@@ -137,7 +161,7 @@ static void test_hashes(void **state)
 /* Any property of any field changes the hash. */
 static void test_hash_covers(void **state)
 {
-    const xph_melee_field plain = {"a", "a is not finite", "b", 0, 1, XPH_FIELD_NUMBER, 0, 1, -1, 1};
+    const xph_melee_field plain = {"a", "a is not finite", "b", 0, 1, XPH_FIELD_NUMBER, 0, 1, -1, 1, NULL};
     uint64_t seen[9];
     for (int change = 0; change < 9; change++) {
         xph_melee_field field = plain;
@@ -205,9 +229,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cover),       cmocka_unit_test(test_fields),  cmocka_unit_test(test_trouble),
-        cmocka_unit_test(test_id_specs),    cmocka_unit_test(test_presets), cmocka_unit_test(test_hashes),
-        cmocka_unit_test(test_hash_covers), cmocka_unit_test(test_refused), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_cover),    cmocka_unit_test(test_fields),      cmocka_unit_test(test_trouble),
+        cmocka_unit_test(test_one_hots), cmocka_unit_test(test_id_specs),    cmocka_unit_test(test_presets),
+        cmocka_unit_test(test_hashes),   cmocka_unit_test(test_hash_covers), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
