@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -385,6 +386,86 @@ def test_command(tmp_path):
     command = [sys.executable, "-m", "exphil.convert", str(path), "-o", str(out), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and json.loads(done.stdout) == told
+
+
+def _places_of(folder, path, exports):
+    """Names that no new file may have, and why."""
+    out = folder / "out.safetensors"
+    (folder / "link").symlink_to(out)
+    (folder / "dangling").symlink_to(folder / "nothing")
+    os.link(path, folder / "other")
+    os.mkfifo(folder / "pipe")
+    (folder / "config.json").write_text("{}")
+    yield path, path, "would write over"
+    yield path, folder / "other", "would write over"
+    yield path, folder / "config.json", "would write over"
+    yield exports, exports / "new.safetensors", "would write over"
+    yield path, folder / "link", "that is a link; name the file that it leads to"
+    yield path, folder / "dangling", "that is a link"
+    yield path, exports, "that is a folder; name a file in it"
+    yield path, "", "the name is empty"
+    yield path, folder / "pipe", "that is no regular file"
+    yield path, folder / "no" / "where", f"{folder / 'no' / 'where'}: No such file or directory"
+    yield folder / "pipe", out, f"{folder / 'pipe'}: this is neither a regular file nor a folder"
+
+
+def test_places(tmp_path):
+    """Where no file is replaced, and what is no input: told by name, and nothing is changed."""
+    path, _ = exphil_file(tmp_path, "mlp")
+    exports = tmp_path / "exports"
+    exports.mkdir()
+    cases = list(_places_of(tmp_path, path, exports))
+    before = sorted(os.listdir(tmp_path)), path.read_bytes()
+    for source, out, why in cases:
+        config = ["--config", out] if out == tmp_path / "config.json" else []
+        status, _, text = run(source, "-o", out, *config)
+        assert status == 1 and why in text and ".exphil-tmp" not in text, (out, text)
+    assert (sorted(os.listdir(tmp_path)), path.read_bytes()) == before and not os.listdir(exports)
+
+
+def test_what_a_killed_run_leaves(tmp_path):
+    """The temporary has one name: the next run replaces it. A run that is told to end removes it."""
+    path, _ = exphil_file(tmp_path, "mlp")
+    out, left = tmp_path / "out.safetensors", tmp_path / "out.safetensors.exphil-tmp"
+    left.write_bytes(b"half")
+    assert run(path, "-o", out)[0] == 0 and not left.exists()
+    left.symlink_to(path)
+    whole = path.read_bytes()
+    assert run(path, "-o", out)[0] == 0 and not left.exists() and path.read_bytes() == whole
+    # The signal comes when the temporary is there: Model.load is the next that happens.
+    program = """import os, runpy, signal, sys
+from exphil import Model
+def load(path):
+    assert os.path.exists(path) and path.endswith(".exphil-tmp")
+    os.kill(os.getpid(), signal.SIGTERM)
+    while True:
+        signal.pause()
+Model.load = load
+sys.argv[0] = "convert"
+runpy.run_module("exphil.convert", run_name="__main__", alter_sys=True)
+"""
+    before = sorted(os.listdir(tmp_path)), out.read_bytes()
+    done = subprocess.run([sys.executable, "-c", program, str(path), "-o", str(out)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
+    assert (sorted(os.listdir(tmp_path)), out.read_bytes()) == before
+
+
+@pytest.mark.parametrize("error,status,text", [
+    (RecursionError("deep"), 1, "it cannot be read (RecursionError)"),
+    (MemoryError(), 3, "there is not enough memory for it"),
+])  # fmt: skip
+def test_unforeseen(error, status, text, tmp_path, monkeypatch):
+    """The command has a text that names the file for whatever a reader throws, and a file's name does nothing to a terminal."""
+
+    def fails(_):
+        raise error
+
+    path = written(tmp_path, b"x", "a\x1b[2J\nb")
+    monkeypatch.setattr(exphil.convert, "read_source", fails)
+    found, _, said = run(path, "-o", tmp_path / "out.safetensors")
+    assert found == status and text in said and "a\\x1b[2J\\nb" in said and said.strip().isprintable()
+    assert "a\\x1b[2J" in run(tmp_path / "a\x1b[2J", "-o", tmp_path / "out.safetensors")[2]
+    assert os.listdir(tmp_path) == ["a\x1b[2J\nb"]
 
 
 def test_nobody_is_named(tmp_path):

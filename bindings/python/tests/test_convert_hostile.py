@@ -14,7 +14,7 @@ import convert_files as files
 import numpy as np
 import pytest
 
-from exphil.convert import Damaged, Refused, exphil_policies, slippi_policies, sources
+from exphil.convert import Damaged, Refused, exphil_policies, refusal, slippi_policies, sources
 
 _ERRORS = (Damaged, Refused)
 # Of what Python does when a file gets hold of it.
@@ -71,6 +71,21 @@ def _array(shape, raw, kind=b"\x8c\x02f4", columns=b"\x89"):
     return new + b"(K\x01" + sides + dtype + columns + b"B" + struct.pack("<I", len(raw)) + raw + b"tb"
 
 
+_TYPE = b"cnumpy\ndtype\n\x8c\x02f4\x89\x88\x87R"
+
+
+def _flat(shape, size=4, order=b"\x8c\x01C", kind=b"\x8c\x02f4"):
+    """Instructions that make an array in one step."""
+    return (b"cnumpy.core.numeric\n_frombuffer\n(C" + bytes([size]) + bytes(size) + _TYPE.replace(b"\x8c\x02f4", kind) + shape
+            + order + b"tR")  # fmt: skip
+
+
+def _state(shape):
+    """Instructions that make one number in two steps."""
+    new = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"
+    return new + b"(K\x01" + shape + _TYPE + b"\x89B\x04\x00\x00\x00" + bytes(4) + b"tb"
+
+
 def _checkpoint(weights, scale=None):
     """Instructions of a checkpoint with these weights, whose settings are right, but for the scale of positions."""
     config = files.slippi_config(hidden=1, layers=1, depth=0, residual=1)
@@ -121,7 +136,7 @@ def _pickles():
     yield "depth of tuples", head + b")" + b"\x85" * 20000 + stop, "not a checkpoint"
     yield "width", head + b"(" + b"}" * 300_000 + b"l" + stop, "values"
     yield "marks", head + b"(" * 300_000 + stop, "values"
-    yield "memo far out", head + b"]r\xff\xff\xff\xff" + stop, "not a checkpoint"
+    yield "memo far out", head + b"]r\xff\xff\xff\xff" + stop, "the memo has 0 values"
     yield "memo that is not there", head + b"j\x00\x00\x00\x7f" + stop, "memo"
     yield "memo of copies", head + b"]\x94" + b"(" + b"h\x00" * 300000 + b"l" + stop, "values"
     yield "laughs", head + laughs + stop, "not a checkpoint"
@@ -143,6 +158,21 @@ def _pickles():
     yield "an array of objects", head + _array([1], b"12345678", b"\x8c\x02O8") + stop, "objects"
     yield "an array of 40 dimensions", head + _array([1] * 40, b"1234") + stop, "dimensions"
     yield "a key that takes long", head + b")" + b"\x94" + b"h\x00h\x00\x86\x94" * 1 + b"}h\x01Ns" + stop, "a key"
+    plain, small = _flat(b"K\x01\x85"), _flat(b"K\x04\x85", 16)
+    yield "laughs as a shape", head + _flat(laughs) + stop, "a dimension is a tuple"
+    yield "laughs as a shape of a state", head + _state(b"(" + laughs + b"t") + stop, "a dimension is a tuple"
+    yield "depth as a shape", head + _state(b"(" + b")" + b"\x85" * 100_000 + b"t") + stop, "a dimension is a tuple"
+    yield "an array as a side", head + _flat(b"(" + small + b"t") + stop, "a dimension is a ndarray"
+    yield "an array as an order", head + _flat(b"K\x01\x85", order=small) + stop, "the shape of an array"
+    yield "an array as a type's order", head + _TYPE + b"(K\x03" + small + b"tb" + stop, "the state of a type"
+    yield "an array as a platform", _checkpoint(b"}").replace(b"\x8c\x03jax", small), "platform is a ndarray"
+    yield "an array as a setting", _checkpoint(b"}", small), "xy_scale is a ndarray"
+    yield "a setting of 2000 bits", _checkpoint(b"}", b"\x8a\xff" + b"\x7f" * 255), "xy_scale is a number of 2039 bits"
+    yield "a name for a terminal", _checkpoint(b"}\x8c\x0a\x1b[31mRED\n!\x8c\x01ss"), r"'\x1b[31mRED\n!' is no name"
+    yield "a name that is no text", _checkpoint(b"}\x8c\x03\xed\xa0\x80K\x01s"), r"'\ud800' is no name"
+    yield "a long name", _checkpoint(b"}\x8c\xff" + b"x" * 255 + b"}K\x01Nss"), "is no name"
+    yield "copies of a type that is widened", head + _flat(b"K\x01\x85", 2, kind=b"\x8c\x04bf16") + stop, "NumPy has none"
+    yield "arrays", head + plain + b"\x940" + (plain + b"0") * 9000 + stop, "values"
     yield "no stop", head + b"]", "bytes are said to follow"
     yield "nothing on the stack", head + b"a" + stop, "there is none"
     yield "more behind it", pickle.dumps({}, 4) + b"x", "behind the pickle"
@@ -204,6 +234,11 @@ def _places():
     yield "before the beginning", _serialized((module, [("a", tensor((4,), -8, 16))], 0), bytes(16)), "bytes -8"
     yield "a huge shape", _serialized((module, [("a", tensor((2**31, 2**31), 0, 16))], 0), bytes(16)), "bytes each"
     yield "bytes for two", _serialized((module, [(n, tensor((4,), 0, 16)) for n in "abc"], 0), bytes(16)), "share bytes"
+    yield "pairs that are none", _serialized((module, 5, 0)), "the pairs of the parameters are 5"
+    yield "pairs that are nothing", _serialized((module, None, 0)), "the pairs of the parameters are None"
+    yield "a key that is no text", _serialized((module, [(b"\xff" * 3, 1)], 0)), "not text"
+    yield "a key for a terminal", _serialized((module, [("\x1b[2J", 1)], 0)), r"'\x1b[2J' is no name"
+    yield "bytes as a side", _serialized((module, [("a", (t, (b"x" * 2000,), f, [], [], 0, 4))], 0), bytes(4)), "a dimension is a"
     yield "another container", _serialized((files.Atom("Elixir.Kernel"), [], 0)), "Elixir.Kernel"
     yield "another version", _serialized({}, version=9), "version 9"
     yield "another order", _serialized({}, order=7), "byte order 7"
@@ -294,6 +329,9 @@ def _jsons():
     yield "a negative place", tensors('{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}', bytes(4)), "place"
     yield "a type", tensors('{"a":{"dtype":{},"shape":[1],"data_offsets":[0,4]}}', bytes(4)), "is of type"
     yield "a float as side", tensors('{"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}}', bytes(4)), "a dimension"
+    yield "a text as side", tensors('{"a":{"dtype":"F32","shape":["' + "x" * 1000 + '"],"data_offsets":[0,4]}}', bytes(4)), "..."
+    yield "a name for a terminal", tensors("{" + one % (r"\u001b[2J", 0, 4) + "}", bytes(4)), r"'\x1b[2J' is no name"
+    yield "a long name", tensors("{" + one % ("x" * 9999, 0, 4) + "}", bytes(4)), "is no name"
     yield "not JSON", tensors("{" + "x" * 50), "not JSON"
     yield "a policy of ours", files.safetensors({}, {"exphil.model": "{}"}), "a policy of this library already"
     yield "nothing that is known", b"GGUF" + bytes(20), "none of the files"
@@ -318,9 +356,76 @@ def test_bombs(name, data, why, tmp_path, monkeypatch):
         tracemalloc.stop()
     assert said is not None, "it was taken"
     assert any(part in said for part in why.split("|")), said
-    assert len(said) < 1000
+    assert len(said) <= 3000 and said.isprintable()
     assert peak <= 80 * len(data) + (1 << 20), f"{peak} bytes for a file of {len(data)}"
     assert os.listdir(tmp_path) == ["file"], "something was executed"
+
+
+def _dense():
+    """What makes most of its bytes: those of the file, and how many they are once decompressed."""
+    head, stop = b"\x80\x04", b"."
+    maps = files.term({files.Atom("params"): {}})[:1] + b"l\x00\x01\xd4\xc0" + b"t\x00\x00\x00\x00" * 120_000 + b"j"
+    packed = zlib.compress(maps[1:], 1)
+    plain = b"C\x04" + bytes(4) + b"\x940" + _TYPE + b"\x940K\x01\x85\x940\x8c\x01C\x940(h\x00h\x01h\x02h\x03t\x940"
+    for name, data in (
+        ("views", head + b"C\x00" * 131_000 + stop),
+        ("short bytes", head + b"C\x01x" * 131_000 + stop),
+        ("dictionaries in the memo", head + b"}\x94" * 65_500 + stop),
+        ("dictionaries in the memo, more than there may be", head + b"(" + b"}\x94" * 87_382 + b"l" + stop),
+        ("views, more than there may be", head + b"C\x00" * 262_000 + stop),
+        ("dictionaries", head + b"}" * 131_000 + stop),
+        ("dictionaries in a tuple", head + b"(" + b"}" * 65_000 + b"t" + stop),
+        ("dictionaries of one", head + b"}NNs" * 43_000 + stop),
+        ("arrays", head + plain + b"cnumpy.core.numeric\n_frombuffer\n\x940" + b"h\x05h\x04R" * 7_000 + stop),
+    ):
+        yield name, data, len(data)
+    yield "maps", maps, len(maps)
+    # Stored as it is: what is compressed better is refused for that.
+    yield "compressed maps", b"\x83P" + struct.pack(">I", len(maps) - 1) + packed, len(maps)
+
+
+_DENSE = list(_dense())
+
+
+@pytest.mark.parametrize("name,data,size", _DENSE, ids=[name for name, _, _ in _DENSE])
+def test_memory(name, data, size, tmp_path):
+    """The bound of doc/convert.md, by files that are nothing but values."""
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        assert attempt(str(path)) is not None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 80 * size + (1 << 20), f"{peak} bytes for {size}, {peak / size:.1f} times"
+
+
+def test_no_padding_without_end(tmp_path):
+    """Widths of 1 and 16384 in turn would make a matrix of a GiB each: refused before there is memory for one."""
+    sizes = [1, 16384, 1, 1, 1, 1]
+    flat = files.exphil_weights("mlp", sizes=sizes)
+    path = tmp_path / "file"
+    path.write_bytes(files.exphil_term(flat, files.exphil_config("mlp")))
+    tracemalloc.start()
+    try:
+        assert "more than" in attempt(str(path)) and "parameters" in attempt(str(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 80 * path.stat().st_size + (1 << 20), peak
+
+
+def test_messages_end():
+    """A text of a message is one line of bounded length, and a value in it is what it is or its kind."""
+    deep = ()
+    for _ in range(200):
+        deep = (deep, deep)
+    assert [refusal.shown(one) for one in (None, True, 7, -7, 0.5, 1 << 5000, "a\n" * 99, deep, {}, b"")] == [
+        "None", "True", "7", "-7", "0.5", "a number of 5001 bits", repr("a\n" * 30) + "...", "a tuple", "a dict", "a bytes",
+    ]  # fmt: skip
+    for kind in _ERRORS:
+        assert str(kind("a\x1b[2J\r\n\u202e\ud800" + "x" * 9000)) == "a\\x1b[2J\\r\\n\\u202e\\ud800" + "x" * 488 + "..."
 
 
 def small_files():

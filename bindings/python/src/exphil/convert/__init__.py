@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional
 from .. import library
 from ..errors import ExphilError
 from ..model import Model
-from . import exphil_policies, safetensors, slippi_policies
+from . import exphil_policies, output, safetensors, slippi_policies
 from .policy import Policy
 from .refusal import Damaged, Refused
 from .sources import Source, read_bytes, read_source, settings_of
@@ -58,21 +58,31 @@ def convert(
     layout, codec: refused unless the policy was trained on them. config: the configuration of a file that has none. mode: "window"
     or "carry" of a policy of ExPhil's. player: the name, as its checkpoint knows it, that a policy of slippi-ai is to play as; it
     is not written. The file is loaded before it takes its name; what stood there stays if anything fails. Damaged and Refused say
-    what is wrong with a file."""
+    what is wrong with a file, an OSError which file cannot be read or written."""
     source_path, out_path = os.fspath(path), os.fspath(out)
+    config_path = os.fspath(config) if config is not None else None
     what = os.path.basename(os.path.normpath(source_path))
     if mode not in ("", "window", "carry"):
         raise ValueError(f"mode is {mode!r}: window, carry or nothing")
-    policy = _policy(read_source(source_path), what, os.fspath(config) if config is not None else None, mode, player)
+    output.check(out_path, [source_path] if config_path is None else [source_path, config_path])
+    try:
+        policy = _policy(read_source(source_path), what, config_path, mode, player)
+        return _written(policy, what, source_path, out_path, layout, codec)
+    except MemoryError:
+        raise Refused(f"{what}: there is not enough memory for it") from None
+
+
+def _written(policy: Policy, what: str, path: str, out: str, layout: Optional[str], codec: Optional[str]) -> Dict[str, Any]:
+    """The policy as a file, and what convert() tells of it."""
     for name, asked, found in (("layout", layout, policy.layout), ("codec", codec, policy.codec)):
         if asked is not None and asked != found:
             raise Refused(f"{what}: it was trained on the {name} {found}, not on {asked}")
-    notes = {"source_sha256": _digest(source_path), "version": library.library_version().split()[0], **policy.told}
-    temporary = safetensors.write_temporary(out_path, safetensors.encoded(policy.tensors, policy.metadata(notes)))
+    notes = {"source_sha256": _digest(path), "version": library.library_version().split()[0], **policy.told}
+    temporary = output.write_temporary(out, safetensors.encoded(policy.tensors, policy.metadata(notes)))
     try:
         with Model.load(temporary) as model:
             blocks = model.info.blocks
-        os.replace(temporary, out_path)
+        os.replace(temporary, out)
     except ExphilError as reason:
         os.unlink(temporary)
         raise Refused(f"{what}: this library does not take the policy: {str(reason).replace(temporary, 'the new file')}") from None
@@ -81,4 +91,4 @@ def convert(
         raise
     return {**notes, "layout": policy.layout, "codec": policy.codec, "blocks": blocks, "parameters": policy.parameters(),
             "mode": policy.config.get("mode", "carry"), "delay_frames": policy.config.get("delay_frames", 0),
-            "bytes": os.path.getsize(out_path)}  # fmt: skip
+            "bytes": os.path.getsize(out)}  # fmt: skip

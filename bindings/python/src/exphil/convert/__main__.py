@@ -3,10 +3,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
-from typing import List, Optional
+from typing import Any, List, NoReturn, Optional
 
 from . import Damaged, Refused, convert
+from .refusal import line
 
 _ENDS = """Exit status: 0 done; 1 the file is damaged, or cannot be read or written; 2 wrong use; 3 refused: the file is whole, but
 something is missing here or in it, which the message names."""
@@ -34,6 +37,17 @@ def _parser() -> argparse.ArgumentParser:
     return made
 
 
+def _system_text(reason: OSError) -> str:
+    """The file, and what the system has against it."""
+    why = reason.strerror or str(reason)
+    return why if reason.filename is None else f"{os.fsdecode(reason.filename) or repr('')}: {why}"
+
+
+def _stop(number: int, _: Any) -> NoReturn:
+    """A signal ends the program as an error does: nothing half-written is left."""
+    raise SystemExit(128 + number)
+
+
 def main(arguments: Optional[List[str]] = None) -> int:
     """Gives the exit status."""
     asked = _parser().parse_args(arguments)
@@ -47,18 +61,25 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except Refused as reason:
         print(f"convert: refused: {reason}", file=sys.stderr)
         return 3
-    except (Damaged, OSError) as reason:
+    except Damaged as reason:
         print(f"convert: {reason}", file=sys.stderr)
+        return 1
+    except OSError as reason:
+        print(f"convert: {line(_system_text(reason))}", file=sys.stderr)
+        return 1
+    except Exception as reason:  # a fault of a reader is no reason for a file to be taken, nor for a traceback
+        print(f"convert: {line(asked.file)}: it cannot be read ({type(reason).__name__})", file=sys.stderr)
         return 1
     if asked.json:
         print(json.dumps(told, sort_keys=True))
     else:
         print(f"{told['source']} policy: {told['blocks']}, {told['parameters']} parameters, layout {told['layout']}, codec"
               f" {told['codec']}, mode {told['mode']}, delay {told['delay_frames']}")  # fmt: skip
-        for line in told.get("assumed", ()):
-            print(f"assumed: {line}")
+        for one in told.get("assumed", ()):
+            print(f"assumed: {one}")
     return 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
     sys.exit(main())

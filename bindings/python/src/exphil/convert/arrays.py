@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Sequence
 import numpy as np
 
 from .reader import Bytes
-from .refusal import MOST_RANK, Damaged, Refused
+from .refusal import MOST_RANK, Damaged, Refused, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ def element_count(shape: Sequence[int], what: str) -> int:
     count = 1
     for side in shape:
         if type(side) is not int or side < 0 or side > _SIDE_MOST:
-            raise Damaged(f"{what}: a dimension is {side!r}")
+            raise Damaged(f"{what}: a dimension is {shown(side)}")
         count *= side
     return count
 

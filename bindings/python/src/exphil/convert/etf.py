@@ -10,7 +10,7 @@ from .refusal import MOST_DEPTH, Refused
 VERSION = 131
 _COMPRESSED = 80
 _BIG_MOST = 64  # bytes of an integer
-_TEXT_MOST = 1024  # a binary up to this size is bytes, so that it can be a key; a longer one is a view of the file
+_ATOM_MOST = 1024  # bytes
 
 # What a file of data has no use for.
 _REFUSED = {
@@ -50,7 +50,7 @@ class _Terms:
             106: lambda: (),
             107: lambda: self.small_numbers(read(">H")),
             108: lambda: self.list(read(">I")),
-            109: lambda: self.binary(read(">I")),
+            109: lambda: reader.binary(read(">I")),
             110: lambda: self.big(reader.byte()),
             111: lambda: self.big(read(">I")),
             116: lambda: self.map(read(">I")),
@@ -81,7 +81,7 @@ class _Terms:
 
     def atom(self, size: int, encoding: str) -> Any:
         """Each name is kept once."""
-        if size > _TEXT_MOST:
+        if size > _ATOM_MOST:
             raise self.reader.fail(f"an atom of {size} bytes")
         raw = bytes(self.reader.take(size))
         if raw not in self.atoms:
@@ -107,11 +107,6 @@ class _Terms:
         if self.term() != ():
             raise self.reader.fail("a list does not end with one")
         return made
-
-    def binary(self, size: int) -> Bytes:
-        """A view of the file, or a copy where it is short."""
-        raw = self.reader.take(size)
-        return bytes(raw) if size <= _TEXT_MOST else raw
 
     def big(self, size: int) -> int:
         """An integer in bytes, the lowest first, behind its sign."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from .arrays import Floats
 from .policy import Policy
-from .refusal import Refused
-from .weights import Settings, Weights, padded
+from .refusal import Refused, shown
+from .weights import Settings, Weights
 
 LAYOUT, CODEC = "exphil288", "exphil81-floor"
 _FLOATS = 288
@@ -56,7 +56,7 @@ def _input(weights: Weights, name: str, hidden: int) -> Tuple[Floats, Floats]:
     if rows not in (_FLOATS - 1, _FLOATS):
         raise Refused(f"{weights.what}: {name}.kernel takes {rows} inputs: needs a layout of as many; exphil288 has {_FLOATS}")
     weight, bias = weights.linear(name, rows, hidden)
-    return padded(weight, hidden, _FLOATS), bias
+    return weights.padded(weight, hidden, _FLOATS), bias
 
 
 def _identity(policy: Policy) -> None:
@@ -80,16 +80,16 @@ def _mlp(policy: Policy, weights: Weights) -> int:
         raise Refused(f"{weights.what}: a residual mlp: needs a dense block with a skip")
     hidden, normed = max(sizes), "backbone_ln_0.gamma" in weights
     if normed and len(set(sizes)) > 1:
-        raise Refused(f"{weights.what}: layers of {sizes} with LayerNorm: needs dense blocks of different widths")
+        raise Refused(f"{weights.what}: layers of {min(sizes)} to {hidden} with LayerNorm: needs dense blocks of different widths")
     words: List[str] = []
     for i, size in enumerate(sizes):
         name = f"backbone_dense_{i}"
         if i == 0:
             weight, bias = _input(weights, name, size)
-            policy.linear("input", (padded(weight, hidden, _FLOATS), padded(bias, hidden)))
+            policy.linear("input", (weights.padded(weight, hidden, _FLOATS), weights.padded(bias, hidden)))
         else:
             weight, bias = weights.linear(name, sizes[i - 1], size)
-            policy.linear(f"blocks.{len(words)}", (padded(weight, hidden, hidden), padded(bias, hidden)))
+            policy.linear(f"blocks.{len(words)}", (weights.padded(weight, hidden, hidden), weights.padded(bias, hidden)))
             words.append("dense")
         if normed:
             _norm(policy, weights, f"blocks.{len(words)}.norm", f"backbone_ln_{i}", hidden)
@@ -171,9 +171,9 @@ def _heads(policy: Policy, weights: Weights, width: int) -> None:
     hidden = policy.config["hidden"]
     for name, count, units in _HEADS:
         weight, bias = weights.linear(f"{name}_hidden", width, units)
-        policy.linear(f"heads.{name}.0", (padded(weight, _UNITS, hidden), padded(bias, _UNITS)))
+        policy.linear(f"heads.{name}.0", (weights.padded(weight, _UNITS, hidden), weights.padded(bias, _UNITS)))
         weight, bias = weights.linear(f"{name}_logits", units, count)
-        policy.linear(f"heads.{name}.1", (padded(weight, count, _UNITS), bias))
+        policy.linear(f"heads.{name}.1", (weights.padded(weight, count, _UNITS), bias))
     policy.config.update(head_layers=1, head_units=_UNITS, head_activation="relu", no_head_trunk=1, no_final_norm=1)
 
 
@@ -191,7 +191,7 @@ def convert(tensors: Dict[str, Any], settings: Settings, mode: str) -> Policy:
     _check_row(settings)
     backbone = settings.get("backbone", str)
     if backbone not in _BACKBONES:
-        raise Refused(f"{settings.what}: backbone {backbone}: needs {_NEEDS.get(backbone, 'a block of that kind')}"[:300])
+        raise Refused(f"{settings.what}: backbone {shown(backbone)}: needs {_NEEDS.get(backbone, 'a block of that kind')}")
     policy, weights = Policy(LAYOUT, CODEC), Weights(tensors, settings.what)
     width = _BACKBONES[backbone](policy, weights)
     _heads(policy, weights, width)

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 from . import arrays
 from .reader import Bytes, Reader, inflate
-from .refusal import MOST_RANK, MOST_RATIO, MOST_TENSORS, Damaged, Refused
+from .refusal import MOST_RANK, MOST_RATIO, MOST_TENSORS, Damaged, Refused, tensor_name
 
 _END, _CENTRAL, _LOCAL = b"PK\x05\x06", b"PK\x01\x02", b"PK\x03\x04"
 _END_BYTES, _COMMENT_MOST = 22, 65535
@@ -61,8 +61,7 @@ def _one(reader: Reader) -> Member:
         name = raw.decode("utf-8" if flags & 0x800 else "ascii")
     except UnicodeDecodeError:
         raise reader.fail("a name is not text") from None
-    if not 0 < len(name) < 256 or not name.isprintable():
-        raise reader.fail("a name is no name")
+    tensor_name(name, reader.what)
     if flags & 0x2041 or disk:
         raise Refused(f"{reader.what}: {name} is encrypted or on another disk")
     if method not in (0, 8):

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Tuple
 from . import arrays
 from .etf import Atom, read_term
 from .reader import Bytes, Reader
-from .refusal import MOST_DEPTH, MOST_TENSORS, Damaged, Refused
+from .refusal import MOST_DEPTH, MOST_TENSORS, Damaged, Refused, shown, tensor_name
 
 Tensors = Dict[str, Any]
 _KINDS = {"f": "f", "s": "i", "u": "u"}
@@ -20,11 +20,8 @@ def text(key: Any, what: str) -> str:
         except UnicodeDecodeError:
             raise Damaged(f"{what}: a name is not text") from None
     if isinstance(key, bool) or key is None or not isinstance(key, (str, int)):
-        raise Damaged(f"{what}: {key!r} is no name")
-    made = str(key)
-    if not 0 < len(made) < 256 or not made.isprintable():
-        raise Damaged(f"{what}: {made[:40]!r} is no name")
-    return made
+        raise Damaged(f"{what}: {shown(key)} is no name")
+    return tensor_name(str(key), what)
 
 
 def _kind(given: Any, what: str) -> str:
@@ -35,7 +32,8 @@ def _kind(given: Any, what: str) -> str:
             return "bf16"
         if letter in _KINDS and bits in (8, 16, 32, 64):
             return f"{_KINDS[letter]}{bits // 8}"
-    raise Refused(f"{what}: tensors of type {given!r} are not read"[:200])
+        raise Refused(f"{what}: tensors of type {shown(letter)}, {shown(bits)} are not read")
+    raise Refused(f"{what}: tensors of type {shown(given)} are not read")
 
 
 class _Tree:
@@ -57,7 +55,9 @@ class _Tree:
     def below(self, path: List[str], key: Any) -> List[str]:
         if len(path) >= MOST_DEPTH:
             raise Damaged(f"{self.what}: nested deeper than {MOST_DEPTH}")
-        return path + [text(key, self.what)]
+        made = path + [text(key, self.what)]
+        tensor_name(".".join(made), self.what)
+        return made
 
     def term(self, node: Any, path: List[str]) -> None:
         """Maps, and the structs that Elixir makes of them."""
@@ -69,7 +69,7 @@ class _Tree:
         elif kind == "Elixir.Nx.Tensor":
             self.add(path, _binary_tensor(node, f"{self.what}: {'.'.join(path)}"))
         elif kind is not None:
-            raise Refused(f"{self.what}: {'.'.join(path) or 'the parameters'} is a {kind!s}")
+            raise Refused(f"{self.what}: {'.'.join(path) or 'the parameters'} is {shown(kind)}")
         else:
             for key, value in node.items():
                 self.term(value, self.below(path, key))
@@ -86,7 +86,9 @@ class _Tree:
             raise Damaged(f"{self.what}: {'.'.join(path) or 'the parameters'} is neither a tensor nor a container")
         module, pairs, _ = node
         if module != "Elixir.Nx.Container.Map":
-            raise Refused(f"{self.what}: {'.'.join(path) or 'the parameters'} is a container of {module!s}; only maps are read")
+            raise Refused(f"{self.what}: {'.'.join(path) or 'the parameters'} is a container of {shown(module)}, no map")
+        if not isinstance(pairs, (list, tuple)):
+            raise Damaged(f"{self.what}: the pairs of {'.'.join(path) or 'the parameters'} are {shown(pairs)}")
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise Damaged(f"{self.what}: a pair of {'.'.join(path) or 'the parameters'} is none")

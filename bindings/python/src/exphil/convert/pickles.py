@@ -9,12 +9,13 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 from . import arrays
 from .reader import Bytes, Reader
-from .refusal import MOST_RANK, Damaged, Refused
+from .refusal import MOST_RANK, Damaged, Refused, shown
 
 _CORES = ("numpy.core", "numpy._core")
 # Modules whose classes a checkpoint has beside its weights: settings, characters.
 _INERT = ("slippi_ai.", "melee.")
 _TEXT_MOST = 1 << 16
+_ARRAY_VALUES = 16  # an array without its numbers takes as much as so many values
 
 
 class Name(NamedTuple):
@@ -72,7 +73,7 @@ class _Machine:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.stack: List[Any] = []
-        self.memo: Dict[int, Any] = {}
+        self.memo: List[Any] = []
         self.names: Dict[Tuple[str, str], Name] = {}
         read, push = reader.number, self.stack.append
         self.steps: Dict[int, Callable[[], Any]] = {
@@ -89,10 +90,10 @@ class _Machine:
             0x8C: lambda: push(self.text(reader.byte())),
             ord("X"): lambda: push(self.text(read("<I"))),
             0x8D: lambda: push(self.text(read("<Q"))),
-            ord("C"): lambda: push(reader.take(reader.byte())),
-            ord("B"): lambda: push(reader.take(read("<I"))),
-            0x8E: lambda: push(reader.take(read("<Q"))),
-            0x96: lambda: push(reader.take(read("<Q"))),
+            ord("C"): lambda: push(reader.binary(reader.byte())),
+            ord("B"): lambda: push(reader.binary(read("<I"))),
+            0x8E: lambda: push(reader.binary(read("<Q"))),
+            0x96: lambda: push(reader.binary(read("<Q"))),
             ord("}"): lambda: push({}),
             ord("]"): lambda: push([]),
             ord(")"): lambda: push(()),
@@ -188,13 +189,15 @@ class _Machine:
             to[key] = value
         return to
 
-    # ---- the memo, by the pickle's own numbers: no room is made for those that it skips
+    # ---- the memo, whose numbers Python's pickler gives in ascending order: a list is a fifth of a dictionary
 
     def remember(self, at: int) -> None:
-        self.memo[at] = self.top()
+        if at > len(self.memo):
+            raise self.reader.fail(f"the memo has {len(self.memo)} values, and the next is said to be {at}")
+        self.memo[at : at + 1] = [self.top()]
 
     def recall(self, at: int) -> None:
-        if at not in self.memo:
+        if at >= len(self.memo):
             raise self.reader.fail(f"value {at} of the memo is used before it is there")
         self.stack.append(self.memo[at])
 
@@ -259,8 +262,10 @@ class _Machine:
         elif name.name == "_reconstruct" and not name.module.startswith(_INERT):
             self.stack.append(_Array())
         elif name.name == "scalar" and not name.module.startswith(_INERT):
+            self.reader.count(_ARRAY_VALUES)
             self.stack.append(_scalar(values, what))
         elif name.name == "_frombuffer" and not name.module.startswith(_INERT):
+            self.reader.count(_ARRAY_VALUES)
             self.stack.append(_from_buffer(values, what))
         elif name == ("numpy", "ndarray"):
             raise self.reader.fail("an array is made by a call of its class")
@@ -272,17 +277,23 @@ class _Machine:
         state, to = self.pop(), self.top()
         what = f"{self.reader.what}: byte {self.reader.at}"
         if isinstance(to, _Kind):
-            if not isinstance(state, tuple) or len(state) < 2 or state[1] not in ("<", ">", "|", "="):
+            if not isinstance(state, tuple) or len(state) < 2 or not _is_one_of(state[1], "<>|="):
                 raise Damaged(f"{what}: the state of a type is none")
             to.big = state[1] == ">"
         elif isinstance(to, _Array):
             if to.made is not None:
                 raise Damaged(f"{what}: an array has two states")
+            self.reader.count(_ARRAY_VALUES)
             to.made = _array_of(state, what)
         elif isinstance(to, Object):
             to.values = (to.values, state)
         else:
             raise Damaged(f"{what}: a state for what has none")
+
+
+def _is_one_of(value: Any, letters: str) -> bool:
+    """Is a value of the pickle one of these letters? Whatever else it is must not be compared: arrays are by their elements."""
+    return isinstance(value, str) and len(value) == 1 and value in letters
 
 
 def _kind_of(values: Tuple[Any, ...], what: str) -> _Kind:
@@ -291,7 +302,9 @@ def _kind_of(values: Tuple[Any, ...], what: str) -> _Kind:
         raise Damaged(f"{what}: a type is none")
     letters = values[0].lstrip("<>|=")
     if letters[:1] in ("O", "V", "S", "U", "M", "m", ""):
-        raise Refused(f"{what}: an array of type {values[0]}: objects and texts are not read")
+        raise Refused(f"{what}: an array of type {shown(values[0])}: objects and texts are not read")
+    if letters == "bf16":  # widened in a copy, for each array over the same bytes anew; NumPy has no such type
+        raise Refused(f"{what}: an array of type {shown(values[0])}: NumPy has none")
     made = _Kind(letters)
     made.big = values[0][0] == ">"
     return made
@@ -311,13 +324,13 @@ def _from_buffer(values: Tuple[Any, ...], what: str) -> Any:
     """numpy.core.numeric._frombuffer(buffer, type, shape, order)"""
     if len(values) != 4 or not isinstance(values[0], (bytes, memoryview)) or not isinstance(values[1], _Kind):
         raise Damaged(f"{what}: the buffer of an array is none")
-    if not isinstance(values[2], tuple) or values[3] not in ("C", "F"):
+    if not isinstance(values[2], tuple) or not _is_one_of(values[3], "CF"):
         raise Damaged(f"{what}: the shape of an array is none")
     return _tensor(values[0], values[1], values[2], what, values[3] == "F")
 
 
 def _tensor(raw: Bytes, kind: _Kind, shape: Tuple[Any, ...], what: str, columns: bool) -> Any:
-    if 0 in shape and len(shape) <= MOST_RANK and len(raw) == 0:
+    if len(raw) == 0 and len(shape) <= MOST_RANK and any(type(side) is int and side == 0 for side in shape):
         return Object(Name("numpy", "ndarray"), shape)  # without elements: nothing of a network
     return arrays.tensor(raw, kind.letters, shape, what, big=kind.big, columns_first=columns)
 

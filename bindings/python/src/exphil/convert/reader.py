@@ -8,6 +8,7 @@ from typing import Union
 from .refusal import MOST_RATIO, MOST_VALUES, Damaged
 
 Bytes = Union[bytes, memoryview]
+_COPIED_MOST = 1024
 
 
 class Reader:
@@ -37,6 +38,11 @@ class Reader:
         start = self.at
         self.at += count
         return self.data[start : self.at]
+
+    def binary(self, count: int) -> Bytes:
+        """The next bytes; a copy where they are short, as a view is larger, and no key of a map."""
+        raw = self.take(count)
+        return bytes(raw) if count <= _COPIED_MOST else raw
 
     def number(self, form: str) -> int:
         """One number of struct's form, as ">I"."""

@@ -2,15 +2,13 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import tempfile
 from typing import Any, Dict, List, Mapping, Tuple
 
 from . import arrays
 from .arrays import Floats
 from .reader import Bytes, Reader
-from .refusal import MOST_DEPTH, MOST_TENSORS, Damaged, Refused
+from .refusal import MOST_DEPTH, MOST_TENSORS, Damaged, Refused, shown, tensor_name
 
 _HEADER_MOST = 1 << 20
 _DIGITS_MOST = 18
@@ -44,10 +42,11 @@ def read_json(data: Bytes, what: str) -> Any:
     except Damaged as reason:
         raise Damaged(f"{what}: {reason}") from None
     except (ValueError, RecursionError) as reason:
-        raise Damaged(f"{what}: not JSON ({reason})"[:300]) from None
+        raise Damaged(f"{what}: not JSON ({reason})") from None
 
 
 def _place(name: str, told: Any, what: str) -> Tuple[str, List[int], int, int]:
+    tensor_name(name, what)
     if not isinstance(told, dict) or set(told) != {"dtype", "shape", "data_offsets"}:
         raise Damaged(f"{what}: {name} has other members than dtype, shape and data_offsets")
     shape, offsets = told["shape"], told["data_offsets"]
@@ -56,7 +55,7 @@ def _place(name: str, told: Any, what: str) -> Tuple[str, List[int], int, int]:
     if any(type(one) is not int or one < 0 for one in offsets):
         raise Damaged(f"{what}: the place of {name} is none")
     if not isinstance(told["dtype"], str) or told["dtype"] not in _KINDS:
-        raise Refused(f"{what}: {name} is of type {told['dtype']!r}"[:200])
+        raise Refused(f"{what}: {name} is of type {shown(told['dtype'])}")
     return _KINDS[told["dtype"]], shape, offsets[0], offsets[1]
 
 
@@ -101,22 +100,3 @@ def encoded(tensors: Mapping[str, Floats], metadata: Mapping[str, str]) -> List[
     text += b" " * (-(len(text) + 8) % 64)
     parts[0] = struct.pack("<Q", len(text)) + text
     return parts
-
-
-def write_temporary(beside: str, parts: List[bytes]) -> str:
-    """Writes a new file in the folder of another, synced, and gives its path: rename it, or remove it."""
-    folder = os.path.dirname(os.path.abspath(beside))
-    handle, path = tempfile.mkstemp(prefix=".exphil-", suffix=".safetensors", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(path, 0o666 & ~mask)
-    except BaseException:
-        os.unlink(path)
-        raise
-    return path

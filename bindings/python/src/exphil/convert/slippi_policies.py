@@ -10,8 +10,8 @@ import numpy as np
 from .arrays import Floats
 from .pickles import Object, settled
 from .policy import Policy
-from .refusal import MOST_DEPTH, MOST_TENSORS, Damaged, Refused
-from .weights import Settings, Weights, shown
+from .refusal import MOST_DEPTH, MOST_TENSORS, Damaged, Refused, shown, tensor_name
+from .weights import Settings, Weights
 
 _NORM_EPSILON = 1e-6
 _CODECS = {(16, 4): "slippi", (32, 10): "slippi-fine"}
@@ -33,7 +33,9 @@ def tensors_of(tree: Any, what: str) -> Dict[str, Any]:
             for key, value in node.items():
                 if isinstance(key, bool) or not isinstance(key, (str, int)):
                     raise Damaged(f"{what}: its weights have a key that is no name")
-                add(value, [*path, str(key)[:256]])
+                below = [*path, str(key)]
+                tensor_name(".".join(below), what)
+                add(value, below)
             return
         name = ".".join(path)
         if len(found) >= MOST_TENSORS or name in found:
@@ -48,7 +50,7 @@ def _text_of(value: Any) -> str:
     """The word of an enumeration: what its class would have been called with."""
     if isinstance(value, Object) and isinstance(value.values, tuple) and len(value.values) == 1:
         value = value.values[0]
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) and len(value) < 32 else shown(value)
 
 
 def _layout(settings: Settings) -> Tuple[str, Settings]:
@@ -141,7 +143,7 @@ def _input(policy: Policy, weights: Weights, names: _Names, places: List[int], h
     kernel = weights.take("network._network._layers.0._module.kernel", frame + logits + names.count, hidden)
     bias = weights.take("network._network._layers.0._module.bias", hidden)
     slots = policy.config["delay_frames"] + 1 - policy.config["no_previous_action"]
-    weight = np.zeros((hidden, floats + names.columns() + slots * logits), np.float32)
+    weight = weights.zeros(hidden, floats + names.columns() + slots * logits)
     weight[:, places] = kernel[:frame].T
     first = floats + names.columns()
     weight[:, first : first + logits] = kernel[frame : frame + logits].T
@@ -276,7 +278,7 @@ def convert(state: Any, what: str, name: Optional[str]) -> Policy:
         raise Refused(f"{what}: not a checkpoint of slippi-ai: it has no state")
     settings = Settings(state.get("config"), what)
     tree = state["state"].get("policy")
-    if isinstance(tree, (list, tuple)) or settings.values.get("platform", "tf") == "tf":
+    if isinstance(tree, (list, tuple)) or settings.get("platform", str, "tf") == "tf":
         raise Refused(f"{what}: a checkpoint of slippi-ai's TensorFlow networks: its weights have no names; needs slippi-ai's own"
                       " convert_tf_checkpoint_to_jax.py first, and a block with the exact GELU")  # fmt: skip
     if not isinstance(tree, dict):

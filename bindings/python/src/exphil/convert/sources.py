@@ -2,13 +2,14 @@
 they would need."""
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any, Dict, NamedTuple, Optional
 
 from . import arrays, etf, npz, nx, pickles, safetensors
 from .exphil_policies import config_settings
 from .reader import Bytes, Reader, inflate_all
-from .refusal import MOST_TENSORS, Damaged, Refused
+from .refusal import MOST_TENSORS, Damaged, Refused, shown, tensor_name
 from .weights import Settings
 
 _FILE_MOST = 16 << 30
@@ -31,7 +32,9 @@ class Source(NamedTuple):
 
 
 def read_bytes(path: str) -> bytes:
-    """A whole file, of at most 16 GiB."""
+    """A whole file, of at most 16 GiB. A pipe or device is refused: it might never end, or wait for ever."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EINVAL, "this is neither a regular file nor a folder", path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > _FILE_MOST:
@@ -114,12 +117,12 @@ def _folder(path: str, what: str) -> Source:
         if not isinstance(name, str) or not isinstance(file, str) or not isinstance(shape, list) or name in found:
             raise Damaged(f"{what}: a layer of metadata.json is none, or is there twice")
         if os.path.basename(file) != file or file in ("", ".", ".."):
-            raise Damaged(f"{what}: metadata.json names {file[:80]!r}, which is not in the folder")
-        at = f"{what}: {name[:200]}"
+            raise Damaged(f"{what}: metadata.json names {shown(file)}, which is not in the folder")
+        at = f"{what}: {tensor_name(name, what)}"
         expected = 4 * arrays.element_count(shape, at)
         place = os.path.join(path, file)
         if os.path.islink(place) or not os.path.isfile(place) or os.path.getsize(place) != expected:
-            raise Damaged(f"{at}: {file[:80]} is no file of {expected} bytes")
+            raise Damaged(f"{at}: {shown(file)} is no file of {expected} bytes")
         found[name] = arrays.tensor(read_bytes(place), "f4", shape, at)
     return Source("folder", found, config_settings(told.get("config"), what), None)
 

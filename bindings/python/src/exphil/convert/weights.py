@@ -1,16 +1,18 @@
 """Weights of a foreign policy while they are taken over: every tensor once, in the shape that the network demands."""
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from . import arrays
 from .arrays import Floats
-from .refusal import Damaged, Refused
+from .refusal import MOST_RATIO, Damaged, Refused, shown
 
 _SIDE_MOST = 16384  # of a matrix of a policy
 _TOTAL_MOST = 1 << 30  # parameters
+_SPARE = 1 << 20  # parameters of a new file, whatever the foreign one has
 
 
 class Weights:
@@ -20,6 +22,9 @@ class Weights:
         self.tensors = dict(tensors)
         self.what = what
         self.parameters = 0
+        # Many names can stand for the same bytes.
+        sizes = {one.__array_interface__["data"][0]: one.nbytes for one in tensors.values() if isinstance(one, np.ndarray)}
+        self.most = min(_TOTAL_MOST, MOST_RATIO * sum(sizes.values()) // 4 + _SPARE)
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
@@ -43,9 +48,25 @@ class Weights:
         if found != shape:
             raise Refused(f"{self.what}: {name} is {list(found)}, {list(shape)} is expected")
         made = arrays.floats(self.tensors.pop(name), f"{self.what}: {name}")
-        self.parameters += made.size
-        if self.parameters > _TOTAL_MOST:
-            raise Refused(f"{self.what}: more than {_TOTAL_MOST} parameters")
+        self.count(made.size)
+        return made
+
+    def count(self, parameters: int) -> None:
+        """More parameters for the new file, before there is memory for them."""
+        self.parameters += parameters
+        if self.parameters > self.most:
+            raise Refused(f"{self.what}: it would have more than {self.most} parameters here, which is {MOST_RATIO} times what it"
+                          f" has and {_SPARE} ({_TOTAL_MOST} at most)")  # fmt: skip
+
+    def zeros(self, *shape: int) -> Floats:
+        """A new matrix, to be filled in part."""
+        self.count(math.prod(shape))
+        return np.zeros(shape, np.float32)
+
+    def padded(self, matrix: Floats, *shape: int) -> Floats:
+        """The same values, and zeros behind them."""
+        made = self.zeros(*shape)
+        made[tuple(slice(0, side) for side in matrix.shape)] = matrix
         return made
 
     def linear(self, name: str, inputs: int, outputs: int) -> Tuple[Floats, Floats]:
@@ -58,20 +79,6 @@ class Weights:
             names = sorted(self.tensors)
             more = f" and {len(names) - 6} more" if len(names) > 6 else ""
             raise Refused(f"{self.what}: no part of this network: {', '.join(names[:6])}{more}")
-
-
-def padded(matrix: Floats, *shape: int) -> Floats:
-    """The same values, and zeros behind them."""
-    made = np.zeros(shape, np.float32)
-    made[tuple(slice(0, side) for side in matrix.shape)] = matrix
-    return made
-
-
-def shown(value: Any) -> str:
-    """A value for a message; of one that may be large, what it is."""
-    if value is None or isinstance(value, (bool, int, float)):
-        return repr(value)[:80]
-    return repr(value[:80]) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 class Settings:
@@ -94,7 +101,7 @@ class Settings:
         """A setting of this kind; without a usual value it must be there."""
         value = self.values.get(key, usual[0] if usual else None)
         fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if kind is float and isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 64:
             return float(value)
         if not fits:
             if value is None:
