@@ -286,6 +286,10 @@ def test_the_interface_is_xla_s(tmp_path):
     path = os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
     with open(path, encoding="utf-8") as file, open(os.path.join(FOLDER, "xla_abi.h"), encoding="utf-8") as own:
         checks = list(assertions(own.read(), file.read()))
+        file.seek(0)
+        own.seek(0)
+        assert f"XLA_MINOR = {exphil.jax.MINOR} }}" in own.read()
+        assert f"XLA_FFI_API_MINOR {exphil.jax._minor()}\n" in file.read()
     assert len(checks) > 120
     compile_it = ["cc", "-std=gnu11", "-w", "-fsyntax-only", f"-I{FOLDER}", f"-I{jax.ffi.include_dir()}"]
     includes = '#include <xla/ffi/api/c_api.h>\n#include "xla_abi.h"\n'

@@ -10,13 +10,15 @@ so do Explicit axes of a mesh; under jax.jit with Auto axes each device computes
 dimensions, and disabled_checks=[jax.export.DisabledSafetyCheck.custom_call(name) for name in TARGETS].
 
 On the CPU the library works in the caller's thread and its own ones while XLA waits. The handlers for NVIDIA GPUs put their work on
-XLA's stream; they are compiled, but have not yet run on a card. Needs jax 0.5 or later, with jax.ffi.
+XLA's stream; they are compiled, but have not yet run on a card. Needs XLA's FFI 0.3: jax 0.10 has it, 0.7 not.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
 import importlib.util
+import os
+import re
 from importlib import import_module
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -36,13 +38,27 @@ jnp: Any = import_module("jax.numpy")
 
 # Any address that is not NULL: the library is asked what it needs before there are arrays.
 _SOMEWHERE = 4096
+# XLA_MINOR of xla_abi.h.
+MINOR = 3
 _CODES = {"float32": 0, "float64": 1, "bool": 2, "uint8": 2}
+
+
+def _minor() -> int:
+    """Version of XLA's interface, by its header. One that is too old takes no handler, and then JAX has no CPU at all."""
+    if not hasattr(jax, "ffi"):
+        return 0
+    path = os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
+    with open(path, encoding="utf-8") as file:
+        found = re.search(r"XLA_FFI_API_MINOR (\d+)", file.read())
+    return int(found.group(1)) if found else 0
 
 
 def _load() -> ctypes.CDLL:
     """The shared object with the handlers, known to XLA from here on."""
-    if not hasattr(jax, "ffi"):
-        raise ImportError(f"exphil.jax needs jax 0.5 or later, with jax.ffi; this is {jax.__version__}")
+    minor = _minor()
+    if minor < MINOR:
+        raise ImportError(f"exphil.jax needs a JAX whose XLA has version 0.{MINOR} or later of its FFI, as that of "
+                          f"jax 0.10 is; jax {jax.__version__} has 0.{minor}")
     found = importlib.util.find_spec(f"{__package__}._xla")
     if found is None or found.origin is None:
         raise ImportError("exphil was built without its handlers for XLA: build the wheel again")
