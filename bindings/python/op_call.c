@@ -143,10 +143,18 @@ static bool derived(char letter)
     return letter == 'G' || letter == 'J' || letter == 'R';
 }
 
-/* The first array that has a dimension says how large it is. */
+static void learn(exphil_py_call *call, const exphil_py_field *field, char letter, int64_t size)
+{
+    if (*dim(call, letter) >= 0) return;
+    *dim(call, letter) = size;
+    call->known_by[letter - 'A'] = (int32_t)(field - call->op->field);
+}
+
+/* The first array that has a dimension says how large it is; a row of gates says hidden. */
 static int32_t look(exphil_py_call *call, const exphil_py_field *field, const exphil_py_array *array,
                     int32_t type)
 {
+    static const char *const names[] = {"float32", "float64"};
     if (array->rank < 0) return field->optional ? 0 : refuse(call, field, "is missing");
     if (array->rank != axes_of(field))
         return refuse(call, field, "has %d dimensions, must have %d", (int)array->rank, axes_of(field));
@@ -155,13 +163,16 @@ static int32_t look(exphil_py_call *call, const exphil_py_field *field, const ex
     if (!field->bytes && array->type != EXPHIL_OPS_F32 && array->type != EXPHIL_OPS_F64)
         return refuse(call, field, "must have elements of type float32 or float64");
     if (!field->bytes && array->type != type)
-        return refuse(call, field, "has elements of type %s, those of %s are of another",
-                      array->type ? "float64" : "float32", call->op->field[0].name);
+        return refuse(call, field, "has elements of type %s, those of %s are %s", names[array->type],
+                      call->op->field[0].name, names[type]);
     for (int i = 0; i < array->rank; i++) {
-        int64_t *known = dim(call, field->axes[2 * i]);
-        if (*known >= 0 || derived(field->axes[2 * i])) continue;
-        *known = array->sizes[i];
-        call->known_by[field->axes[2 * i] - 'A'] = (int32_t)(field - call->op->field);
+        const char letter = field->axes[2 * i];
+        if (!derived(letter)) learn(call, field, letter, array->sizes[i]);
+        if (letter != 'G' || *dim(call, 'U') >= 0) continue;
+        if (array->sizes[i] % call->op->gates)
+            return refuse(call, field, "has %lld elements along axis %d, must have a multiple of %d",
+                          (long long)array->sizes[i], i, (int)call->op->gates);
+        learn(call, field, 'U', array->sizes[i] / call->op->gates);
     }
     return 0;
 }

@@ -1,9 +1,11 @@
 """Kernels on JAX's arrays: custom calls of XLA, inside and outside of jax.jit, with gradients and vmap; and that what xla_abi.h
 says of XLA's interface is what its own header says."""
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import exphil.ops as ops
 
 jax = pytest.importorskip("jax", reason="jax is not installed (PyPI): the operations on its arrays are untested")
 jax.config.update("jax_enable_x64", True)
+import jax.export  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
@@ -89,13 +92,98 @@ def test_scan_of_calls_and_export():
     assert same(exported.call(given["x"]), operation(**arrays, **more))
 
 
+NAMES = ("types", "gradients", "gradients_inside", "explicit", "explicit_gradients", "explicit_refusals", "auto")
+
+
+@pytest.fixture(scope="module")
+def mesh_said():
+    """What jax_mesh_case.py says of each case, run where XLA has two CPUs."""
+    if not hasattr(jax, "shard_map") or not hasattr(jax.sharding, "AxisType"):
+        pytest.skip("this JAX has no jax.shard_map and no Explicit axes")
+    run = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "jax_mesh_case.py")]
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(run, env={**os.environ, **flags}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_devices(name, mesh_said):
+    assert sorted(mesh_said) == sorted(NAMES)
+    assert mesh_said[name] == "right", mesh_said[name]
+
+
+def test_once_only():
+    """Second derivatives and forward mode are refused by the operation's name."""
+    operation, _, arrays, more = cases(2, np.float32)["scan"]
+    given = on_jax(arrays)
+    total = lambda u: operation(**{**given, "u": u}, **more).sum()  # noqa: E731
+    for twice in (jax.hessian(total), jax.jit(jax.hessian(total)), jax.grad(lambda u: jax.grad(total)(u).sum())):
+        with pytest.raises(NotImplementedError, match="scan: no gradients of gradients"):
+            twice(given["u"])
+    with pytest.raises(TypeError, match="forward-mode"):  # JAX's own words
+        jax.jvp(total, (given["u"],), (given["u"],))
+    again = jax.grad(jax.checkpoint(total))(given["u"])
+    assert same(again, jax.grad(total)(given["u"]))
+
+
+def test_options_that_are_traced():
+    """By name, and how to give them."""
+    _, _, arrays, more = cases(2, np.float32)["scan"]
+    given = on_jax(arrays)
+    with pytest.raises(TypeError, match="delta_softplus is traced.*static_argnames='delta_softplus'"):
+        jax.jit(exphil.jax.selective_scan)(**{**given, **more})
+    static = jax.jit(exphil.jax.selective_scan, static_argnames="delta_softplus")
+    assert same(static(**given, **more), ops.selective_scan(**arrays, **more))
+    q = jnp.ones((1, 5, 2, 4), np.float32)
+    with pytest.raises(TypeError, match="window is traced"):
+        jax.jit(ops.attention)(q, q, q, 3)
+    with pytest.raises(TypeError, match="eps is traced"):
+        jax.jit(ops.layer_norm_silu)(q, q[0, 0, 0], q[0, 0, 0], 1e-5)
+    with pytest.raises(TypeError, match="deltabias"):
+        ops.selective_scan(**given, deltabias=1)
+
+
+def test_dimensions_that_are_not_known():
+    """jax.export with symbolic ones."""
+    unchecked = [jax.export.DisabledSafetyCheck.custom_call(target) for target in exphil.jax.TARGETS]
+    x = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b,5,2,4"), np.float32)
+    some = jnp.ones(4, np.float32)
+    for function, name in (
+        (lambda x: ops.layer_norm_silu(x[:, :, 0], some, some), "norm: x"), (lambda x: ops.attention(x, x, x), "attention: q"),
+        (lambda x: ops.attention(x.transpose(1, 0, 2, 3), x, x), "q"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} has a dimension b that is not known: dimensions must be constant"):
+            jax.export.export(jax.jit(function), disabled_checks=unchecked)(x)
+
+
+def test_types_that_are_refused():
+    """By what was given, and what to do."""
+    _, _, arrays, more = cases(2, np.float32)["scan"]
+    given = on_jax(arrays)
+    for kind in ("bfloat16", "float16"):
+        with pytest.raises(ValueError, match=rf"scan: delta has elements of type {kind}, .*astype\(jnp.float32\)"):
+            ops.selective_scan(**{**given, "delta": given["delta"].astype(kind)}, **more)
+    with pytest.raises(ValueError, match="reset has elements of type float32, must have bool or uint8"):
+        ops.selective_scan(**{**given, "reset": given["reset"].astype(np.float32)}, **more)
+    with pytest.raises(ValueError, match="A has elements of type float64, those of u are float32"):
+        ops.selective_scan(**{**given, "A": given["A"].astype(np.float64)}, **more)
+
+
+def test_what_is_numpy_s_alone():
+    _, _, arrays, more = cases(2, np.float32)["scan"]
+    for takes in (ops.bind, ops.info):
+        with pytest.raises(TypeError, match="scan: B is an array of JAX"):
+            takes(ops.selective_scan, **{**arrays, "B": jnp.asarray(arrays["B"])}, **more)
+
+
 def test_refusals():
     """While it is traced, by name; NumPy's shapes of nothing, too."""
     _, _, arrays, more = cases()["scan"]
     given = on_jax(arrays)
     for key, one in given.items():
         for wrong in (one[..., None], one.astype(np.int32), *([one.astype(np.float32)] if one.dtype == np.float64 else [])):
-            with pytest.raises(ValueError, match=rf"\b{key}\b|of u are of another"):
+            with pytest.raises(ValueError, match=rf"\b{key}\b|those of u are float"):
                 jax.jit(lambda given: ops.selective_scan(**given, **more))({**given, key: wrong})
     with pytest.raises(TypeError, match="B is missing"):
         ops.selective_scan(**{**given, "B": None})
@@ -198,6 +286,10 @@ def test_the_interface_is_xla_s(tmp_path):
     path = os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
     with open(path, encoding="utf-8") as file, open(os.path.join(FOLDER, "xla_abi.h"), encoding="utf-8") as own:
         checks = list(assertions(own.read(), file.read()))
+        file.seek(0)
+        own.seek(0)
+        assert f"XLA_MINOR = {exphil.jax.MINOR} }}" in own.read()
+        assert f"XLA_FFI_API_MINOR {exphil.jax._minor()}\n" in file.read()
     assert len(checks) > 120
     compile_it = ["cc", "-std=gnu11", "-w", "-fsyntax-only", f"-I{FOLDER}", f"-I{jax.ffi.include_dir()}"]
     includes = '#include <xla/ffi/api/c_api.h>\n#include "xla_abi.h"\n'

@@ -3,18 +3,22 @@
     import exphil.jax
     y = jax.jit(exphil.jax.selective_scan, static_argnames="delta_softplus")(u, delta, A, B, C, delta_softplus=True)
 
-The functions and their arguments are those of exphil.ops, which comes here by itself when it is given JAX's arrays. Gradients are
-the library's own operations (jax.custom_vjp), so that there are none of gradients. Under jax.vmap the library is called once for
-each element; a batch axis is faster. jax.export needs the targets' names among those that it does not check (TARGETS).
+The functions and their arguments are those of exphil.ops, which comes here by itself when it is given JAX's arrays. Options must be
+static. Gradients are the library's own operations (jax.custom_vjp); second derivatives and forward mode are not available. Under
+jax.vmap the library is called once for each element; a batch axis is faster. On several devices jax.shard_map divides the work, and
+so do Explicit axes of a mesh; under jax.jit with Auto axes each device computes the whole batch. jax.export needs constant
+dimensions, and disabled_checks=[jax.export.DisabledSafetyCheck.custom_call(name) for name in TARGETS].
 
 On the CPU the library works in the caller's thread and its own ones while XLA waits. The handlers for NVIDIA GPUs put their work on
-XLA's stream; they are compiled, but have not yet run on a card. Needs jax 0.5 or later, with jax.ffi.
+XLA's stream; they are compiled, but have not yet run on a card. Needs XLA's FFI 0.3: jax 0.10 has it, 0.7 not.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
 import importlib.util
+import os
+import re
 from importlib import import_module
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -22,7 +26,9 @@ import numpy as np
 
 from . import ops
 from ._native import ffi, lib
-from .errors import check, make_error, new_error, text
+from .errors import ExphilError, check, make_error, new_error, text
+from .jax_mesh import axes_of, by_batch, explicit, varying
+from .jax_refuse import no_second
 from .ops_call import Call, Numbers
 from .ops_table import OPS, Field, Op, Sizes, in_rows, shape_of, sizes_of
 
@@ -32,13 +38,27 @@ jnp: Any = import_module("jax.numpy")
 
 # Any address that is not NULL: the library is asked what it needs before there are arrays.
 _SOMEWHERE = 4096
+# XLA_MINOR of xla_abi.h.
+MINOR = 3
 _CODES = {"float32": 0, "float64": 1, "bool": 2, "uint8": 2}
+
+
+def _minor() -> int:
+    """Version of XLA's interface, by its header. One that is too old takes no handler, and then JAX has no CPU at all."""
+    if not hasattr(jax, "ffi"):
+        return 0
+    path = os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
+    with open(path, encoding="utf-8") as file:
+        found = re.search(r"XLA_FFI_API_MINOR (\d+)", file.read())
+    return int(found.group(1)) if found else 0
 
 
 def _load() -> ctypes.CDLL:
     """The shared object with the handlers, known to XLA from here on."""
-    if not hasattr(jax, "ffi"):
-        raise ImportError(f"exphil.jax needs jax 0.5 or later, with jax.ffi; this is {jax.__version__}")
+    minor = _minor()
+    if minor < MINOR:
+        raise ImportError(f"exphil.jax needs a JAX whose XLA has version 0.{MINOR} or later of its FFI, as that of "
+                          f"jax 0.10 is; jax {jax.__version__} has 0.{minor}")
     found = importlib.util.find_spec(f"{__package__}._xla")
     if found is None or found.origin is None:
         raise ImportError("exphil was built without its handlers for XLA: build the wheel again")
@@ -153,11 +173,17 @@ def _call(what: _What, present: Sequence[Any], saved: Any = None) -> Tuple[List[
         results.append(jax.ShapeDtypeStruct((need.saved,), np.uint8))
     results.append(jax.ShapeDtypeStruct((need.workspace,), np.uint8))
     target = f"exphil_{what.name}{'_backward' if what.backward else ''}"
-    made = jax.ffi.ffi_call(target, results, vmap_method="sequential")(
-        *present, *(() if saved is None else (saved,)),
-        present=np.int64(what.present), wanted=np.int64(what.wanted), keep=np.int64(what.keep),
-        first=np.int64(what.numbers.first), second=np.int64(what.numbers.second), real=np.float64(what.numbers.real),
-    )
+
+    @jax.custom_jvp
+    def call(*arrays: Any) -> Any:
+        return varying(jax.ffi.ffi_call(target, results, vmap_method="sequential")(
+            *arrays, present=np.int64(what.present), wanted=np.int64(what.wanted), keep=np.int64(what.keep),
+            first=np.int64(what.numbers.first), second=np.int64(what.numbers.second), real=np.float64(what.numbers.real),
+        ), axes_of(arrays))
+
+    call.defjvp(no_second(what.name))
+    every = (*present, *(() if saved is None else (saved,)))
+    made = call(*varying(every, axes_of(every)))
     return list(made[: len(given)]), made[len(given)] if what.keep else None
 
 
@@ -205,9 +231,19 @@ def _function(name: str, present: int, numbers: Numbers, states: bool) -> Callab
 
     rows.defvjp(forward, lambda kept, grads: _back(what, kept, grads))
 
-    def public(*arrays: Any) -> Any:
+    def local(*arrays: Any) -> Any:
+        arrays = varying(arrays, axes_of(arrays))  # here, so that JAX sums gradients of what does not vary
         made = rows(*[_transpose(one, in_rows(field)) for field, one in zip(inputs, arrays)])
         return tuple(_transpose(one, np.argsort(in_rows(field))) for field, one in zip(outputs, made))
+
+    def public(*arrays: Any) -> Any:
+        takes, gives = ([field.axes[0] == "B" for field in some] for some in (inputs, outputs))
+        mesh, batch = explicit(arrays, takes)
+        if mesh is None or any(one.ndim != len(field.axes) for field, one in zip(inputs, arrays)):
+            return local(*arrays)
+        _ask(what, _spread(op, what, [jax.ShapeDtypeStruct(_in_rows(field, one.shape), one.dtype)
+                                      for field, one in zip(inputs, arrays)]), False)
+        return by_batch(local, mesh, batch, takes, gives)(*arrays)
 
     made: Callable[..., Any] = jax.jit(public, inline=True)
     return made
@@ -228,7 +264,14 @@ def compute(call: Call) -> List[Any]:
     for field, one in zip(call.op.inputs, arrays):
         if one is None and not field.optional:
             raise TypeError(f"{call.op.name}: {field.name} is missing")
-    made = list(_function(call.op.name, present, call.numbers, call.states)(*[one for one in arrays if one is not None]))
+    there = [one for one in arrays if one is not None]
+    try:
+        made = list(_function(call.op.name, present, call.numbers, call.states)(*there))
+    except ValueError as error:
+        if isinstance(error, ExphilError) or explicit(there, [False] * len(there))[0] is None:
+            raise
+        raise ValueError(f"{call.op.name}: on a mesh with Explicit axes the batch of the arrays may be divided, but nothing that "
+                         "jax.vmap goes over: put jax.shard_map around jax.vmap, or make the mesh with axis_types Auto") from error
     if call.op.name == "attention" and call.states:
         made[1] = jax.lax.stop_gradient(made[1])
     return made

@@ -38,6 +38,28 @@ def _is_jax(value: Any) -> bool:
     return jax is not None and isinstance(value, jax.Array)
 
 
+def _any_of_jax(args: Sequence[Any], kwargs: Dict[str, Any]) -> bool:
+    """Whether the arguments are JAX's; where torch's tensors come first, nothing is asked that torch.compile cannot follow."""
+    first = args[0] if args else next(iter(kwargs.values()), None)
+    return not _is_torch(first) and any(_is_jax(one) for one in (*args, *kwargs.values()))
+
+
+def _prepared(prepare: Callable[..., Any], args: Sequence[Any], kwargs: Dict[str, Any]) -> Call:
+    """The call with these arguments."""
+    if _any_of_jax(args, kwargs):
+        from . import jax_refuse
+
+        return jax_refuse.prepared(prepare, args, kwargs)
+    made: Call = prepare(*args, **kwargs)
+    return made
+
+
+def _refuse_jax(call: Call, why: str) -> None:
+    for field, one in zip(call.op.inputs, call.arrays):
+        if _is_jax(one):
+            raise TypeError(f"{call.op.name}: {field.name} is an array of JAX: {why}")
+
+
 def run(call: Call) -> Any:
     """What a call gives: one array, or a tuple of it and the states."""
     first = call.arrays[0]
@@ -61,10 +83,22 @@ def _operation(prepare: _F) -> _F:
 
     @functools.wraps(prepare)
     def operation(*args: Any, **kwargs: Any) -> Any:
-        return run(prepare(*args, **kwargs))
+        return run(_prepared(prepare, args, kwargs))
 
     operation.prepare = prepare  # type: ignore[attr-defined]
     return operation  # type: ignore[return-value]
+
+
+def _of_one_group(value: Any, name: str, u: Any) -> Any:
+    """B or C without the axis of groups; mamba_ssm's other forms are refused."""
+    rank = 3 if value is None else len(value.shape)
+    if rank == 2 and len(u.shape) == 3:
+        raise ValueError(f"scan: {name} has 2 dimensions: it must vary with time, [B,N,L], one group only")
+    if rank != 4:
+        return value
+    if value.shape[1] != 1:
+        raise ValueError(f"scan: {name} has {value.shape[1]} groups, one group only is there")
+    return value[:, 0]
 
 
 @_operation
@@ -91,11 +125,7 @@ def selective_scan(
     episode starts, which nothing crosses; with A_log A is given as log(-A), as Mamba's weights are, and its gradient is that of
     the logarithm. Arrays whose D lies together, such as x.transpose(1, 2) of [B,L,D], are not copied.
     """
-    if B is not None and len(B.shape) == 4 and B.shape[1] == 1:
-        B = B[:, 0]
-    if C is not None and len(C.shape) == 4 and C.shape[1] == 1:
-        C = C[:, 0]
-    arrays = (u, delta, A, B, C, D, z, delta_bias, reset, initial_state)
+    arrays = (u, delta, A, _of_one_group(B, "B", u), _of_one_group(C, "C", u), D, z, delta_bias, reset, initial_state)
     return Call(OPS["scan"], arrays, Numbers(int(not delta_softplus), int(bool(A_log))), bool(return_last_state))
 
 
@@ -200,7 +230,7 @@ def gradients(operation: Callable[..., Any], dout: Any, *args: Any, **kwargs: An
     dout is the gradient of out, or a tuple of it and those of the states; the rest are the arguments of the operation. Sums over
     all frames and batches are in the order in which training has them.
     """
-    call: Call = operation.prepare(*args, **kwargs)  # type: ignore[attr-defined]
+    call = _prepared(operation.prepare, args, kwargs)  # type: ignore[attr-defined]
     if _is_torch(call.arrays[0]) or _is_jax(call.arrays[0]):
         raise TypeError("torch and JAX have gradients of their own: tensor.backward(), jax.grad")
     douts = list(dout) if isinstance(dout, tuple) else [dout]
@@ -219,7 +249,8 @@ def bind(operation: Callable[..., Any], *args: Any, out: Optional[Sequence[Any]]
     The arguments are the operation's. out: arrays to write to, one for each output; without it, outputs of the result are new ones.
     What would have to be copied first is refused.
     """
-    call: Call = operation.prepare(*args, **kwargs)  # type: ignore[attr-defined]
+    call = _prepared(operation.prepare, args, kwargs)  # type: ignore[attr-defined]
+    _refuse_jax(call, "it has no memory that is written again; inside of jax.jit a call is made ready once")
     if call.finish is not None:
         raise ValueError("x must have 3 dimensions to be bound")
     return Bound(call, out)
@@ -284,7 +315,9 @@ def use(context: Optional[Context] = None, *, threads: int = 0) -> None:
 def info(operation: Callable[..., Any], *args: Any, **kwargs: Any) -> OpInfo:
     """What a call with these arguments needs, and how it is done: bytes of workspace, bytes that are kept for a gradient, arrays
     that the library copies because no kernel reads them as they lie, and the kernel's name. Not for torch's or JAX's arrays."""
-    return look(operation.prepare(*args, **kwargs))  # type: ignore[attr-defined]
+    call = _prepared(operation.prepare, args, kwargs)  # type: ignore[attr-defined]
+    _refuse_jax(call, "ask with NumPy's of the same shapes and types")
+    return look(call)
 
 
 def names() -> List[str]:
