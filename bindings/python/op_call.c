@@ -292,7 +292,14 @@ int32_t exphil_py_begin(exphil_py_call *call, const exphil_py_op *op, int32_t ba
     memset(call->known_by, -1, sizeof call->known_by);
     call->op = op;
     call->backward = backward;
-    if (op->forward == EXPHIL_OP_ATTENTION) *dim(call, 'W') = numbers->first;
+    if (op->forward == EXPHIL_OP_ATTENTION) {
+        *dim(call, 'W') = numbers->first;
+        if (numbers->second != (int32_t)numbers->second) {
+            snprintf(call->message, sizeof call->message, "%s: method is %lld, must be 0..2", op->name,
+                     (long long)numbers->second);
+            return -1;
+        }
+    }
     for (int i = 0; i < op->fields; i++)
         if (exphil_py_takes(&op->field[i], backward) && look(call, &op->field[i], &arrays[at++], type))
             return -1;

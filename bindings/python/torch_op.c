@@ -131,21 +131,45 @@ static void take_all(torch_call *c, const exphil_py_op *op, torch_value *at)
     if (c->variant != PLAIN) c->wanted = *at;
 }
 
-static void look_at_arrays(torch_call *c)
+static void refuse(torch_call *c, const exphil_py_op *op, const char *name, const char *why)
 {
-    for (int i = 0; i < c->taken_count; i++) {
-        int32_t type, device;
-        c->arrays[i].rank = -1;
-        if (!c->handle[i]) continue;
-        if (!describe(c->handle[i], &c->arrays[i]) || torch.get_device_type(c->handle[i], &type) ||
-            torch.get_device_index(c->handle[i], &device))
-            fail(c, "a tensor without memory of its own");
-        if (i == 0) {
-            c->device_type = type;
-            c->device = device;
-        } else if (type != c->device_type || device != c->device) {
-            fail(c, "all tensors must be on the device of the first one");
-        }
+    snprintf(c->call.message, sizeof c->call.message, "%s: %s %s", op->name, name, why);
+    fail(c, c->call.message);
+}
+
+/* Elements that lie nowhere: those of a storage that was given back, say. */
+static bool without_memory(const exphil_py_array *array)
+{
+    for (int i = 0; i < array->rank && i < EXPHIL_PY_RANK; i++)
+        if (!array->sizes[i]) return false;
+    return !array->data;
+}
+
+/* An array's address, on the device of the first one. */
+static void look(torch_call *c, const exphil_py_op *op, const char *name, void *handle,
+                 exphil_py_array *array)
+{
+    int32_t type, device;
+    if (!describe(handle, array) || torch.get_device_type(handle, &type) ||
+        torch.get_device_index(handle, &device))
+        refuse(c, op, name, "is missing, or has no memory of its own");
+    if (handle == c->handle[0]) {
+        c->device_type = type;
+        c->device = device;
+    } else if (type != c->device_type || device != c->device) {
+        refuse(c, op, name, "must be on the device of the first array");
+    }
+    if (without_memory(array)) refuse(c, op, name, "has elements but no memory");
+}
+
+static void look_at_arrays(torch_call *c, const exphil_py_op *op)
+{
+    int at = 0;
+    for (int i = 0; i < op->fields; i++) {
+        if (!exphil_py_takes(&op->field[i], c->call.backward)) continue;
+        c->arrays[at].rank = -1;
+        if (c->handle[at]) look(c, op, op->field[i].name, c->handle[at], &c->arrays[at]);
+        at++;
     }
 }
 
@@ -231,9 +255,10 @@ static void add_saved(torch_call *c, const exphil_py_op *op, size_t bytes)
     if (!op->saves || c->variant == PLAIN) return;
     if (c->call.backward) {
         exphil_py_array array = {0};
-        if (!describe(c->saved, &array)) fail(c, "saved has no memory");
-        exphil_py_put_saved(&c->call, array.data ? array.data : &c->saved,
-                            array.sizes[0] > 0 ? (size_t)array.sizes[0] : 0);
+        look(c, op, "saved", c->saved, &array);
+        if (array.rank != 1 || array.type != 2 || (array.sizes[0] > 1 && array.strides[0] != 1))
+            refuse(c, op, "saved", "must be a vector of uint8 without gaps");
+        exphil_py_put_saved(&c->call, array.data ? array.data : &c->saved, (size_t)array.sizes[0]);
         return;
     }
     c->given[c->given_count] = bytes_of(c, c->wanted & 2 ? bytes : 0, &data);
@@ -266,7 +291,7 @@ static void run(int number, int variant, torch_value *stack)
     torch_call c = {.variant = variant, .error = EXPHIL_ERROR_INIT};
     c.call.backward = variant == BACKWARD;
     take_all(&c, op, stack);
-    look_at_arrays(&c);
+    look_at_arrays(&c, op);
     begin(&c, op);
     add_outputs(&c, op);
     compute(&c, op);

@@ -179,6 +179,33 @@ def test_missing_and_foreign_arguments():
         ops.layer_norm_silu(np.zeros((2, 3)), np.ones(3), np.ones(3), eps=0)
 
 
+def test_odd_arrays_are_refused_by_name():
+    one = np.ones(3)
+    for bad in (None, [[1.0]], np.ma.masked_array(np.ones((2, 3)), True), np.empty((2, 3), "V0"), np.zeros((2, 0))):
+        with pytest.raises((TypeError, ValueError), match=r"\bx\b"):
+            ops.layer_norm_silu(bad, one, one)
+    for bad in (np.ma.masked_array(one, False), np.empty(3, "V0")):
+        with pytest.raises((TypeError, ValueError), match=r"\bweight\b"):
+            ops.layer_norm_silu(np.ones((2, 3)), bad, one)
+    for call in (lambda: ops.attention(None, one, one), lambda: ops.attention(one[0], one, one)):
+        with pytest.raises((TypeError, ValueError), match=r"\bq\b"):
+            call()
+    with pytest.raises((TypeError, ValueError), match=r"\bbias\b"):
+        ops.attention(*[np.zeros((1, 2, 1, 2))] * 3, bias=one)
+    with pytest.raises(TypeError, match=r"\bweight\b"):
+        ops.causal_conv1d(np.zeros((1, 2, 3)), None, activation="silu")
+
+
+def test_gradients_of_outputs_that_there_are_not():
+    operation, _, arrays, more = cases()["gru"]
+    out, state = operation(**arrays, **more, return_last_state=True)
+    for wrong in ((), (out, state, state)):
+        with pytest.raises(ValueError, match="dout has"):
+            ops.gradients(operation, wrong, **arrays, **more)
+    with pytest.raises(ValueError, match="dout must have the shape of x"):
+        ops.gradients(ops.layer_norm_silu, np.ones(5), np.ones((2, 3)), np.ones(3), np.ones(3))
+
+
 def test_empty_arrays():
     _, _, arrays, _ = cases()["scan"]
     none = {key: one[:0] if key in ("u", "delta", "B", "C", "z", "reset", "initial_state") else one for key, one in arrays.items()}
@@ -239,6 +266,12 @@ def test_arrays_that_cannot_be_bound():
     for key, one in (("u", arrays["u"][..., ::-1]), ("z", np.broadcast_to(arrays["z"][:1], (2, 5, 7)))):
         with pytest.raises(ValueError, match=rf"\b{key}\b"):
             ops.bind(operation, **{**arrays, key: one}, **more)
+    packed = np.zeros(arrays["u"].shape, [("element", np.float32), ("gap", np.int16)])["element"]
+    for copied in (arrays["u"].astype(">f4"), packed, Copied(arrays["u"])):
+        with pytest.raises(ValueError, match="u would have to be copied"):
+            ops.bind(operation, **{**arrays, "u": copied}, **more)
+    with pytest.raises(ValueError, match="z would have to be copied"):
+        ops.bind(operation, **{**arrays, "z": Copied(arrays["z"])}, **more)
     good = np.zeros((2, 5, 7), np.float32)
     read_only = good.copy()
     read_only.flags.writeable = False
@@ -368,6 +401,13 @@ class Foreign:
         return Foreign(np.from_dlpack(other))
 
 
+class Copied(Foreign):
+    """Of which NumPy sees a copy."""
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array.copy()
+
+
 class Elsewhere(Foreign):
     def __dlpack_device__(self):
         return 8, 0
@@ -381,3 +421,15 @@ def test_dlpack():
         operation(**{**arrays, "u": Elsewhere(arrays["u"])}, **more)
     with pytest.raises(TypeError, match="z must be an array"):
         operation(**arrays, z="no array", **more)
+    for told in ((), (1, 0, 0), 1):
+        class Odd(Foreign):
+            def __dlpack_device__(self):
+                return told  # noqa: B023
+
+        with pytest.raises(TypeError, match="u: its __dlpack_device__"):
+            operation(**{**arrays, "u": Odd(arrays["u"])}, **more)
+    seen = {key: Foreign(one) for key, one in arrays.items()}
+    bound = ops.bind(operation, **seen, **more)
+    arrays["u"] *= 2
+    bound()
+    assert same(bound.outputs[0], operation(**arrays, **more))

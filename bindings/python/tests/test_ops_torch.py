@@ -129,11 +129,112 @@ def test_adamw_on_tensors():
     with pytest.raises(ValueError, match="exp_avg must lie"):
         ops.adamw(given[0], given[1], torch.zeros(4, 3).t(), given[3], 1)
     parameter = torch.nn.Parameter(torch.ones(3, 4))
-    ops.adamw(parameter, given[1], given[2], given[3], 2)
+    for bad in (parameter, parameter * 2):
+        with pytest.raises(RuntimeError, match="param requires grad"):
+            ops.adamw(bad, given[1], given[2], given[3], 2)
+    with torch.no_grad():
+        ops.adamw(parameter, given[1], given[2], given[3], 2)
     assert not torch.equal(parameter.detach(), torch.ones(3, 4))
 
 
+def test_autograd_hears_of_adamw():
+    leaf = torch.ones(6, requires_grad=True)
+    product = (leaf * leaf).sum()
+    given = [leaf.detach(), torch.ones(6), torch.zeros(6), torch.zeros(6)]
+    average = torch.zeros(())
+    before = [one._version for one in given]
+    ops.adamw(*given, 1)
+    assert [one._version - was for one, was in zip(given, before)] == [1, 0, 1, 1]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+    ops.adamw(*[torch.ones(()) for _ in range(4)], 1, average=average)
+    assert average._version == 1
+
+
+def odd_tensors(one):
+    """Tensors whose memory is not what they are, by words of the refusal."""
+    freed = one.clone()
+    getattr(freed, "untyped_storage", freed.storage)().resize_(0)
+    found = [("dense", one.to_sparse()), ("dense", torch.quantize_per_tensor(one, 0.1, 0, torch.qint8)), ("no memory", freed)]
+    return found + [("dense", one.to_mkldnn())] * torch.backends.mkldnn.is_available()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_without_plain_memory(way):
+    gates, weight = torch.randn(2, 7, 15), torch.randn(15, 5)
+    for words, odd in odd_tensors(weight):
+        with pytest.raises((TypeError, ValueError, RuntimeError), match=f"gru: weight .*{words}"):
+            ops.gru(gates, odd)
+    with pytest.raises(ValueError, match="gru: weight is missing"):
+        ops.gru(gates, None)
+    nested = torch.nested.nested_tensor([torch.ones(3, 5), torch.ones(2, 5)]) if hasattr(torch, "nested") else None
+    if nested is not None:
+        for call in (lambda: ops.layer_norm_silu(nested, weight[0], weight[0]), lambda: ops.gru(gates, nested)):
+            with pytest.raises(TypeError, match="x must be|weight must be a dense"):
+                call()
+    good = [torch.ones(15, 5) for _ in range(4)]
+    bad = odd_tensors(weight) + [("negative bit", torch._neg_view(weight)), ("is on meta", weight.to("meta"))]
+    for i, name in enumerate(("param", "grad", "exp_avg", "exp_avg_sq")):
+        for words, odd in bad:
+            with pytest.raises((TypeError, ValueError), match=f"{name} .*{words}"):
+                ops.adamw(*good[:i], odd, *good[i + 1:], 1)
+    assert all(torch.equal(one, torch.ones(15, 5)) for one in good)
+
+
+def test_bits_that_stand_for_signs(way):
+    """A view whose elements are negated when they are read, as the imaginary part of a conjugate is."""
+    gates, weight = torch.complex(torch.randn(2, 7, 15), torch.randn(2, 7, 15)).conj().imag, torch._neg_view(torch.randn(15, 5))
+    assert gates.is_neg() and weight.is_neg()
+    plain = gates.clone(), weight.clone()
+    want = ops.gru(*[one.numpy() for one in plain])
+    assert ops.gru(gates, weight).numpy().tobytes() == want.tobytes()
+    made = ops.gru(gates, weight.requires_grad_())
+    weight_too = plain[1].requires_grad_()
+    grads = [torch.autograd.grad(out.sum(), one)[0] for out, one in ((made, weight), (ops.gru(plain[0], weight_too), weight_too))]
+    assert made.detach().numpy().tobytes() == want.tobytes() and torch.equal(*grads)
+
+
+def test_no_forward_mode(way):
+    gates, weight = torch.randn(2, 7, 15), torch.randn(15, 5)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(weight, torch.ones(15, 5))
+        for gates_too in (gates, gates.clone().requires_grad_()):
+            with pytest.raises(NotImplementedError, match="gru: weight has a tangent.*forward-mode"):
+                ops.gru(gates_too, dual)
+        assert ops.gru(gates, weight).shape == (2, 7, 5)
+    if hasattr(torch, "func"):
+        with pytest.raises(NotImplementedError, match="forward-mode"):
+            torch.func.jvp(lambda one: ops.gru(one, weight), (gates,), (gates,))
+
+
 # ---- torch 2.9 and later ----
+
+
+@needs_operators
+def test_operators_look_at_what_they_are_given():
+    """Those that a program calls itself: nothing beside an array is read, and shapes without data are checked as those with."""
+    gates, weight = torch.randn(2, 7, 15), torch.randn(15, 5)
+    out, _, saved = torch.ops.exphil.gru(gates, weight, None, None, None, 3)
+    wide = torch.zeros(2 * saved.numel(), dtype=torch.uint8)
+    cases_of_saved = (wide[::2], wide[:1].expand(saved.numel()), torch.zeros(saved.numel()), wide[0],
+                      torch.zeros(saved.numel(), 0, dtype=torch.uint8), saved[:-4])
+    for bad in cases_of_saved:
+        with pytest.raises(RuntimeError, match="saved"):
+            torch.ops.exphil.gru_backward(gates, weight, None, None, None, out, out, None, bad, 3)
+    one = torch.ones(1, 2, 1, 4)
+    for method in (3, 2**32, -(2**32)):
+        with pytest.raises(RuntimeError, match="method is"):
+            torch.ops.exphil.attention_plain(one, one, one, None, None, None, 2, method)
+    with pytest.raises(RuntimeError, match="gru: weight"):
+        torch.ops.exphil.gru_plain(gates, None, None, None, None)
+    for bad in (torch.ones(99, 4), torch.ones(15), weight.double(), weight.int(), weight.to("meta")):
+        with pytest.raises(RuntimeError, match="gru: (weight|gates)"):
+            ops.gru(gates, bad)
+        if bad.device.type != "meta":
+            with pytest.raises(RuntimeError, match="gru: (weight|gates)"):
+                ops.gru(gates.to("meta"), bad.to("meta"))
+    assert ops.gru(gates.to("meta"), weight.to("meta")).shape == (2, 7, 5)
+
 
 
 @needs_operators

@@ -60,6 +60,13 @@ def _refuse_jax(call: Call, why: str) -> None:
             raise TypeError(f"{call.op.name}: {field.name} is an array of JAX: {why}")
 
 
+def _shape(value: Any, name: str) -> Tuple[int, ...]:
+    """Shape of an argument that is looked at before the call is made."""
+    if getattr(value, "is_nested", False) or not hasattr(value, "shape"):
+        raise TypeError(f"{name} must be an array of one shape, not {type(value).__name__}")
+    return tuple(value.shape)
+
+
 def run(call: Call) -> Any:
     """What a call gives: one array, or a tuple of it and the states."""
     first = call.arrays[0]
@@ -149,7 +156,10 @@ def attention(
     into it. reset [B,L] as in selective_scan. method: auto, plain or chunked; the bits are the same.
     """
     if window is None:
-        window = bias.shape[1] if bias is not None else max(int(q.shape[1]), 1)
+        named, shape = ("q", _shape(q, "q")) if bias is None else ("bias", _shape(bias, "bias"))
+        if len(shape) < 2:
+            raise ValueError(f"{named} has {len(shape)} dimensions, must have {4 if bias is None else 2}")
+        window = shape[1] if bias is not None else max(int(shape[1]), 1)
     arrays = (q, k, v, bias, reset, initial_state)
     numbers = Numbers(count(window, "window"), option(_METHODS, method, "method"))
     return Call(OPS["attention"], arrays, numbers, bool(return_last_state))
@@ -191,7 +201,9 @@ def gru(
 @_operation
 def layer_norm_silu(x: Any, weight: Any, bias: Any, eps: float = 1e-5, *, silu: bool = True) -> Any:
     """LayerNorm over the last axis and SiLU of it; without silu the LayerNorm alone. x [...,D] of any rank; weight, bias [D]."""
-    shape = tuple(x.shape)
+    shape = _shape(x, "x")
+    if shape and not shape[-1]:
+        raise ValueError("x has no elements along its last axis, must have at least 1")
     rows = x if len(shape) == 3 else x.reshape((1, -1, shape[-1]) if shape else (1, 1, 1))
     back = None if len(shape) == 3 else lambda y: y.reshape(shape)
     if not 0 < eps <= 1:
@@ -217,7 +229,7 @@ def causal_conv1d(
     """
     if activation not in ("silu", "swish"):
         raise ValueError(f"activation is {activation!r}, must be 'silu' or 'swish': there is no kernel without it")
-    if len(weight.shape) == 3 and weight.shape[1] == 1:
+    if len(_shape(weight, "weight")) == 3 and weight.shape[1] == 1:
         weight = weight[:, 0]
     return Call(OPS["conv"], (x, weight, bias, reset, initial_states), Numbers(), bool(return_final_states))
 
@@ -235,7 +247,10 @@ def gradients(operation: Callable[..., Any], dout: Any, *args: Any, **kwargs: An
         raise TypeError("torch and JAX have gradients of their own: tensor.backward(), jax.grad")
     douts = list(dout) if isinstance(dout, tuple) else [dout]
     if call.finish is not None:
-        douts[0] = douts[0].reshape(call.arrays[0].shape)
+        try:
+            douts[0] = douts[0].reshape(call.arrays[0].shape)
+        except (AttributeError, IndexError, ValueError):
+            raise ValueError("dout must have the shape of x") from None
     made = backward(call, douts)
     if call.finish is not None and made[0] is not None:
         made[0] = call.finish(made[0])
@@ -271,7 +286,8 @@ def adamw(
     average: Any = None,
     average_decay: float = 0.0,
 ) -> None:
-    """One step of AdamW, in place, with the names of torch's: param, exp_avg, exp_avg_sq and average are written.
+    """One step of AdamW, in place, with the names of torch's: param, exp_avg, exp_avg_sq and average are written. Of torch's
+    tensors autograd hears that they changed; one that requires grad is written under torch.no_grad() alone.
 
     All arrays have one shape and lie without gaps. step is 1 for the first. average becomes average_decay * average +
     (1 - average_decay) * param. JAX's arrays cannot be written, and are refused.

@@ -1,7 +1,7 @@
 """A step of AdamW on arrays of others, in place."""
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from ._native import ffi, lib
 from .errors import check, new_error
@@ -18,9 +18,10 @@ def _describe(value: Any, name: str) -> Any:
     if module in ("jax", "jaxlib"):
         raise TypeError(f"{name} is an array of JAX, which cannot be written in place")
     if module == "torch" or hasattr(value, "data_ptr"):
-        from .ops_torch import describe
+        from . import ops_torch
 
-        kept, device, stream = describe(value, made), -1 if value.device.type == "cpu" else value.device.index, 0
+        ops_torch.look_in_place(value, name, name != "grad")
+        kept, device, stream = ops_torch.describe(value, made), -1 if value.device.type == "cpu" else value.device.index, 0
     else:
         kind = kind_of(value, name)
         kept, device, stream = kind.take(value, made), kind.device, kind.stream
@@ -44,6 +45,7 @@ def step(arrays: Dict[str, Any], numbers: Dict[str, Any]) -> None:
     args.struct_size = ffi.sizeof("exphil_adamw_args")
     args.op = lib.EXPHIL_OP_ADAMW
     first: Any = None
+    written: List[Any] = []  # of torch
     for field, value in arrays.items():
         name = _NAMES[field]
         if value is None and field == "average":
@@ -57,10 +59,14 @@ def step(arrays: Dict[str, Any], numbers: Dict[str, Any]) -> None:
         if made.type != first[1] or device != first[2]:
             raise ValueError(f"{name} must have the type and device of param")
         getattr(args, field).data = made.data
+        written += [value] * (name != "grad" and hasattr(value, "data_ptr"))
     for name, one in numbers.items():
         setattr(args, name, one)
     error = new_error()
     ops = lib.exphil_py_ops(first[2], error)
     if ops == ffi.NULL:
         check(error.status, error)
+    for value in written:
+        # Autograd hears of it: the version is one for a tensor and all views of it, those without elements, too.
+        value.detach().as_strided((0,), (1,)).zero_()
     check(lib.exphil_ops_run(ops, args, ffi.NULL, 0, ffi.cast("void *", first[3]), error), error)

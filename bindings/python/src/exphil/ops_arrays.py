@@ -40,11 +40,15 @@ class NumpyKind:
         code = _CODES.get(kind.char, -1)
         if code >= 0 and not kind.isnative:
             value = value.astype(kind.newbyteorder("="))
-        width = kind.itemsize
+        width = kind.itemsize or 1
         if any(step % width for step in value.strides):
             value = np.ascontiguousarray(value)
         _put(to, value.__array_interface__["data"][0], code, value.shape, [step // width for step in value.strides])
         return value
+
+    def lends(self, value: Any, kept: Any) -> bool:
+        """Whether what take gave is in the caller's own memory, and no copy of it."""
+        return kept is value
 
     def copy(self, value: Any) -> Any:
         """The same without gaps, aligned."""
@@ -76,6 +80,13 @@ class OtherKind(NumpyKind):
             value = np.from_dlpack(value)
         return super().take(value, to)
 
+    def lends(self, value: Any, kept: Any) -> bool:
+        try:
+            seen = np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            return False
+        return bool(seen.__array_interface__["data"] == kept.__array_interface__["data"])
+
     def given(self, made: Any, like: Any) -> Any:
         return _namespace(like).from_dlpack(made)
 
@@ -101,8 +112,12 @@ class CudaKind:
             for size in reversed(seen["shape"]):
                 strides.insert(0, step * kind.itemsize)
                 step *= size
-        _put(to, seen["data"][0], _CODES.get(kind.char, -1), seen["shape"], [step // kind.itemsize for step in strides])
+        _put(to, seen["data"][0], _CODES.get(kind.char, -1), seen["shape"], [step // (kind.itemsize or 1) for step in strides])
         return value
+
+    def lends(self, value: Any, kept: Any) -> bool:
+        """As in NumpyKind."""
+        return True
 
     def copy(self, value: Any) -> Any:
         return _namespace(value).ascontiguousarray(value)
@@ -134,10 +149,15 @@ _CUDA: Dict[int, CudaKind] = {}
 
 def kind_of(value: Any, name: str) -> Any:
     """How to handle arrays like this one, which is no torch tensor and no JAX array."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, and no kernel knows masks: filled() gives one without")
     if isinstance(value, np.ndarray):
         return _NUMPY
     if hasattr(value, "__dlpack_device__"):
-        device, number = value.__dlpack_device__()
+        try:
+            device, number = value.__dlpack_device__()
+        except (TypeError, ValueError):
+            raise TypeError(f"{name}: its __dlpack_device__ must give a type and a number") from None
         if device == 1:
             return _OTHER
         if device == 2 and hasattr(value, "__cuda_array_interface__"):

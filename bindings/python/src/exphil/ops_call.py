@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ._native import ffi, lib
 from .errors import check, make_error, new_error, text
 from .ops_arrays import kind_of
-from .ops_table import Field, Op
+from .ops_table import DOUTPUT, Field, Op
 
 _MOST = 2**44
 
@@ -62,6 +62,8 @@ class Ready:
             room[i].rank = -1
             if value is not None:
                 self.kept.append(self.take(field, value, room[i]))
+                if fixed and not self.kind.lends(value, self.kept[-1]):
+                    raise ValueError(f"{self.op.name}: {field.name} would have to be copied first, and cannot be bound")
             else:
                 self.kept.append(None)
         while True:
@@ -174,6 +176,9 @@ def backward(call: Call, douts: Sequence[Any]) -> List[Optional[Any]]:
     arrays = [*call.arrays]
     kind = kind_of(call.arrays[0], op.inputs[0].name)
     saved: Any = None
+    names = [field.name for field in op.takes[1] if field.kind == DOUTPUT]
+    if not 1 <= len(douts) <= len(names):
+        raise ValueError(f"dout has {len(douts)} arrays, must have 1..{len(names)}: {', '.join(names)}")
     if op.saves:
         outputs, saved, _ = forward(call._replace(states=False), True)
         arrays += [outputs[0]] * any(field.read_back for field in op.takes[1])

@@ -15,12 +15,15 @@ from .ops_table import OPS, Op, kept_bytes, shape_of, sizes_of, strides_of
 
 # Type checkers know it or not, as it is installed or not.
 torch: Any = import_module("torch")
+_forward_ad: Any = import_module("torch.autograd.forward_ad")
 _CODES: Dict[Any, int] = {torch.float32: 0, torch.float64: 1, torch.bool: 2, torch.uint8: 2}
 _TYPES = (torch.float32, torch.float64)
 
 
 def describe(value: Any, to: Any) -> Any:
-    """Writes an exphil_py_array. A tensor keeps its memory alive."""
+    """Writes an exphil_py_array, and gives the tensor that keeps its memory alive: another one where a bit stands for a sign."""
+    if value.is_neg():
+        value = value.resolve_neg()
     to.data = ffi.cast("void *", value.data_ptr())
     to.type = _CODES.get(value.dtype, -1)
     to.rank = value.dim()
@@ -69,7 +72,10 @@ class _Ready(Ready):
             raise TypeError(f"{self.op.name}: {field.name} must be a torch.Tensor, not {type(value).__name__}")
         if value.device != self.kind.torch_device:
             raise ValueError(f"{self.op.name}: {field.name} is on another device than {self.op.inputs[0].name}")
-        return describe(value, to)
+        kept = describe(value, to)
+        if kept.numel() and not kept.data_ptr():
+            raise ValueError(f"{self.op.name}: {field.name} has elements but no memory")
+        return kept
 
 
 def _run(op: Op, backward: bool, arrays: Sequence[Any], saved: Any, numbers: Numbers, wanted: int) -> Tuple[Any, ...]:
@@ -117,12 +123,40 @@ def _apart(op: Op, backward: bool, args: Sequence[Any]) -> Tuple[Sequence[Any], 
     return arrays, saved, Numbers(*rest), wanted
 
 
+def _fit_ranks(op: Op, backward: bool, arrays: Sequence[Any]) -> None:
+    """Refuses what the kernel would refuse of each array alone."""
+    first = arrays[0]
+    for field, one in zip(op.takes[backward], arrays):
+        if one is None:
+            continue
+        said, rank = f"exphil: {op.name}: {field.name} ", len(field.axes)
+        types = (torch.bool, torch.uint8) if field.bytes else (first.dtype,) if first.dtype in _TYPES else _TYPES
+        torch._check(one.dim() == rank, lambda: f"{said}has {one.dim()} dimensions, must have {rank}")
+        torch._check(one.dtype in types, lambda: f"{said}must have elements of type {' or '.join(map(str, types))}")
+        torch._check(one.device == first.device, lambda: f"{said}is on another device than {op.inputs[0].name}")
+
+
+def _fit_shapes(op: Op, backward: bool, arrays: Sequence[Any], sizes: Dict[str, Any]) -> None:
+    """Refuses sizes that do not fit together."""
+    if op.gates:
+        sizes["G"] = op.gates * sizes["U"]
+    for field, one in zip(op.takes[backward], arrays):
+        for axis, wanted in enumerate(shape_of(field, sizes) if one is not None else ()):
+            torch._check(one.shape[axis] == wanted, lambda: f"exphil: {op.name}: {field.name} has {one.shape[axis]} elements"
+                                                            f" along axis {axis}, must have {wanted}")
+
+
 def _fake(op: Op, backward: bool) -> Any:
     """Shapes of what an operator gives, without computing it."""
 
     def fake(*args: Any) -> Any:
-        arrays, _, numbers, wanted = _apart(op, backward, args)
+        arrays, saved, numbers, wanted = _apart(op, backward, args)
+        _fit_ranks(op, backward, arrays)
         sizes = sizes_of(op, [None if one is None else one.shape for one in arrays[: len(op.inputs)]], numbers.first)
+        _fit_shapes(op, backward, arrays, sizes)
+        if saved is not None:
+            fits = saved.dim() == 1 and saved.dtype == torch.uint8
+            torch._check(fits, lambda: f"exphil: {op.name}: saved must be a vector of uint8")
         made = []
         for i, field in enumerate(op.gives[backward]):
             is_wanted = wanted >> i & 1 if backward else not field.optional or wanted & 1
@@ -242,13 +276,45 @@ _OPERATORS = _operators()
 REGISTERED = bool(_OPERATORS)
 
 
+def is_dense(value: Any) -> bool:
+    """Whether a tensor's strides say where its elements lie."""
+    return value.layout == torch.strided and not value.is_quantized and not getattr(value, "is_nested", False)
+
+
+def look_in_place(value: Any, name: str, written: bool) -> None:
+    """Refuses a tensor whose memory is not all that it is."""
+    if not is_dense(value):
+        raise TypeError(f"{name} must be a dense tensor, not a sparse, quantized or nested one")
+    if value.device.type not in ("cpu", "cuda"):
+        raise TypeError(f"{name} is on {value.device}; cpu and cuda are possible")
+    if value.is_neg():
+        raise ValueError(f"{name} has the negative bit: its memory holds other signs than it has; resolve_neg() gives one without")
+    if value.numel() and not value.data_ptr():
+        raise ValueError(f"{name} has elements but no memory")
+    if written and value.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError(f"{name} requires grad and is written in place: call adamw under torch.no_grad()")
+
+
+def _look(op: Op, arrays: Sequence[Any]) -> None:
+    """Refuses what torch would refuse by names of its own, or not at all."""
+    for field, one in zip(op.inputs, arrays):
+        if one is None:
+            if not field.optional:
+                raise ValueError(f"{op.name}: {field.name} is missing")
+            continue
+        if not isinstance(one, torch.Tensor):
+            raise TypeError(f"{op.name}: {field.name} must be a torch.Tensor, not {type(one).__name__}")
+        if not is_dense(one):
+            raise TypeError(f"{op.name}: {field.name} must be a dense tensor, not a sparse, quantized or nested one")
+        if _forward_ad._current_level >= 0 and _forward_ad.unpack_dual(one).tangent is not None:
+            raise NotImplementedError(f"{op.name}: {field.name} has a tangent, but there are no forward-mode gradients")
+
+
 def compute(call: Call) -> List[Any]:
     """What forward gives, with a gradient where one is asked for."""
     op = call.op
+    _look(op, call.arrays)
     tensors = [one for one in call.arrays if one is not None]
-    for field, one in zip(op.inputs, call.arrays):
-        if one is not None and not isinstance(one, torch.Tensor):
-            raise TypeError(f"{op.name}: {field.name} must be a torch.Tensor, not {type(one).__name__}")
     keep = torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
     if REGISTERED and not keep and not call.states:
         return [_OPERATORS[op.name][2](*call.arrays, *_numbers(op, call.numbers))]
