@@ -7,8 +7,7 @@ import traceback
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as Spec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
 from ops_cases import cases
 
 jax.config.update("jax_enable_x64", True)
