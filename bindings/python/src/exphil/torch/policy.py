@@ -1,7 +1,6 @@
 """The policy: a torch.nn.Module whose parameters have the names, shapes and meaning of a weights file (doc/model.md)."""
 from __future__ import annotations
 
-import copy
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -326,15 +325,7 @@ class Player(nn.Module):
 
     def __init__(self, policy: Policy, **settings: Any) -> None:
         super().__init__()
-        # torch.export asks modules for attributes by the names of parameters, and may find a method where an id is called "type":
-        # tables are numbered here.
-        self.policy, self.settings = copy.copy(policy), settings
-        self.policy._modules = dict(policy._modules)  # type: ignore[assignment]
-        c, tables = policy.config, policy._tables
-        ids = len(c.ids)
-        self.policy.ids = nn.ModuleList(tables[:ids])  # type: ignore[assignment]
-        self.policy.heads = policy.heads.numbered()
-        self.policy.conditions = nn.ModuleList(tables[ids : ids + len(c.conditions)])  # type: ignore[assignment]
+        self.policy, self.settings = policy, settings
 
     def forward(
         self,
