@@ -267,6 +267,15 @@ def test_wrong_chunks():
         exphil.torch.Policy(make(blocks="mlp").config, hidden=3)
 
 
+def test_what_is_no_chunk_and_trains_no_more(tmp_path):
+    with pytest.raises(ValueError, match=r"a chunk is \[B,T,...\], this one is of shape \[4, 6\]"):
+        make(blocks="mlp", no_previous_action=True)(torch.zeros(4, 6), torch.zeros(4, 2, dtype=torch.int64))
+    library(make(blocks="mlp"), tmp_path).quantize("i8").save(tmp_path / "rounded")
+    with pytest.raises(ValueError, match="dequantize=True"):
+        exphil.torch.load(tmp_path / "rounded").parameter_groups(0.1)
+    assert exphil.torch.load(tmp_path / "rounded", dequantize=True).parameter_groups(0.1)
+
+
 def test_losses_of_other_shapes():
     policy = make(blocks="mlp")
     logits, actions = torch.zeros(2, 5, policy.config.logits), torch.zeros(2, 5, 4, dtype=torch.int64)

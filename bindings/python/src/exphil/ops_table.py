@@ -69,7 +69,8 @@ def _read() -> Dict[str, Op]:
         takes, gives = (tuple(tuple(field for field in fields if choose(field.native, backward)) for backward in (0, 1))
                         for choose in (lib.exphil_py_takes, lib.exphil_py_gives))
         name = text(native.name)
-        found[name] = Op(name, text(native.title), len(found), native, bool(native.saves), native.gates, takes, gives)  # type: ignore[arg-type]
+        found[name] = Op(
+            name, text(native.title), len(found), native, bool(native.saves), native.gates, takes, gives)  # type: ignore[arg-type]
     return found
 
 

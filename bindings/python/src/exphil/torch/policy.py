@@ -108,6 +108,8 @@ class Policy(nn.Module):
         """For torch.optim: the tensors that decay as doc/model.md says, and the others, whose weight_decay is 0.
 
         Unlike the library, torch leaves a tensor without a gradient as it is: a value that no loss asks for does not decay."""
+        if self.config.weights:
+            raise ValueError("a quantised policy trains no more: exphil.torch.load(path, dequantize=True) makes one that does")
         groups: Tuple[List[nn.Parameter], List[nn.Parameter]] = ([], [])
         for _, parameter, _, decays in declared(self):
             groups[not decays].append(parameter)
@@ -234,6 +236,8 @@ class Policy(nn.Module):
             raise ValueError("a policy of window mode carries nothing: a chunk is a whole window")
         if actions is None and self.heads.follows:
             raise ValueError("heads are autoregressive: give the actions [B,T,A]")
+        if _any(floats, ids).dim() != 3:
+            raise ValueError(f"a chunk is [B,T,...], this one is of shape {list(_any(floats, ids).shape)}")
         lead = (_any(floats, ids)).shape[:2]
         numbers = None if not c.slots else self.numbers(_slots(past, c))
         row = self.row(floats, ids, self.told(conditions, delay_frames, lead), numbers)
