@@ -35,7 +35,7 @@
 
 /* B batch, T frames, D width, N states, H heads, E dim, W window, U hidden, G gates * hidden, K taps, J taps - 1, R a ring. */
 static const exphil_py_op table[] = {
-    {"scan", EXPHIL_OP_SCAN, EXPHIL_OP_SCAN_GRAD, 23, 0, "DN", 0, sizeof(exphil_scan_args), {
+    {"scan", "selective_scan", EXPHIL_OP_SCAN, EXPHIL_OP_SCAN_GRAD, 23, 0, "DN", 0, sizeof(exphil_scan_args), {
         SCAN(u, "u", "BbDcTf"), SCAN(delta, "delta", "BbDcTf"), SCAN(a, "A", "DfNc"), SCAN(b, "B", "BbNcTf"),
         SCAN(c, "C", "BbNcTf"), SCAN_MAYBE(skip, "D", "Dc"), SCAN_MAYBE(z, "z", "BbDcTf"),
         SCAN_MAYBE(delta_bias, "delta_bias", "Dc"), RESET(exphil_scan_args),
@@ -46,7 +46,7 @@ static const exphil_py_op table[] = {
         SCAN_GRAD(db, "dB", "BbNcTf", 3), SCAN_GRAD(dc, "dC", "BbNcTf", 4), SCAN_GRAD(dskip, "dD", "Dc", 5),
         SCAN_GRAD(dz, "dz", "BbDcTf", 6), SCAN_GRAD(ddelta_bias, "ddelta_bias", "Dc", 7),
         SCAN_GRAD(dstate_in, "dinitial_state", "BbDfNc", 9)}},
-    {"attention", EXPHIL_OP_ATTENTION, EXPHIL_OP_ATTENTION_GRAD, 13, 1, "HEW", 0, sizeof(exphil_attention_args), {
+    {"attention", "attention", EXPHIL_OP_ATTENTION, EXPHIL_OP_ATTENTION_GRAD, 13, 1, "HEW", 0, sizeof(exphil_attention_args), {
         INPUT(exphil_attention_args, q, "q", "BbTfHmEc"), INPUT(exphil_attention_args, k, "k", "BbTfHmEc"),
         INPUT(exphil_attention_args, v, "v", "BbTfHmEc"), MAYBE(exphil_attention_args, bias, "bias", "HfWc"),
         RESET(exphil_attention_args), MAYBE(exphil_attention_args, state_in, "initial_state", "BbRc"),
@@ -54,24 +54,24 @@ static const exphil_py_op table[] = {
         STATE(exphil_attention_args, state_out, "last_state", "BbRc"), DY(exphil_attention_args, "BbTfHmEc"),
         ATT_GRAD(dq, "dq", "BbTfHmEc", 0), ATT_GRAD(dk, "dk", "BbTfHmEc", 1), ATT_GRAD(dv, "dv", "BbTfHmEc", 2),
         ATT_GRAD(dbias, "dbias", "HfWc", 3)}},
-    {"lstm", EXPHIL_OP_LSTM, EXPHIL_OP_LSTM_GRAD, 17, 1, "U", 4, sizeof(exphil_rnn_args), {
+    {"lstm", "lstm", EXPHIL_OP_LSTM, EXPHIL_OP_LSTM_GRAD, 17, 1, "U", 4, sizeof(exphil_rnn_args), {
         RNN_FIELDS, MAYBE(exphil_rnn_args, c_in, "c0", "BbUc"),
         OUTPUT(exphil_rnn_args, y, "out", "BbTfUc", 1), STATE(exphil_rnn_args, h_out, "h", "BbUc"),
         STATE(exphil_rnn_args, c_out, "c", "BbUc"), DY(exphil_rnn_args, "BbTfUc"),
         DSTATE(exphil_rnn_args, dh_out, "dh", "BbUc"), DSTATE(exphil_rnn_args, dc_out, "dc", "BbUc"),
         RNN_GRAD(dgates, "dgates", "BbTfGc", 0), RNN_GRAD(dweight, "dweight", "GfUc", 1),
         RNN_GRAD(dbias, "dbias", "Gc", 2), RNN_GRAD(dh_in, "dh0", "BbUc", 4), RNN_GRAD(dc_in, "dc0", "BbUc", 5)}},
-    {"gru", EXPHIL_OP_GRU, EXPHIL_OP_GRU_GRAD, 13, 1, "U", 3, sizeof(exphil_rnn_args), {
+    {"gru", "gru", EXPHIL_OP_GRU, EXPHIL_OP_GRU_GRAD, 13, 1, "U", 3, sizeof(exphil_rnn_args), {
         RNN_FIELDS, OUTPUT(exphil_rnn_args, y, "out", "BbTfUc", 1), STATE(exphil_rnn_args, h_out, "h", "BbUc"),
         DY(exphil_rnn_args, "BbTfUc"), DSTATE(exphil_rnn_args, dh_out, "dh", "BbUc"),
         RNN_GRAD(dgates, "dgates", "BbTfGc", 0), RNN_GRAD(dweight, "dweight", "GfUc", 1),
         RNN_GRAD(dbias, "dbias", "Gc", 2), RNN_GRAD(dh_in, "dh0", "BbUc", 4)}},
-    {"norm", EXPHIL_OP_NORM, EXPHIL_OP_NORM_GRAD, 8, 1, "D", 0, sizeof(exphil_norm_args), {
+    {"norm", "layer_norm_silu", EXPHIL_OP_NORM, EXPHIL_OP_NORM_GRAD, 8, 1, "D", 0, sizeof(exphil_norm_args), {
         INPUT(exphil_norm_args, x, "x", "BbTfDc"), INPUT(exphil_norm_args, gain, "weight", "Dc"),
         INPUT(exphil_norm_args, shift, "bias", "Dc"), OUTPUT(exphil_norm_args, y, "out", "BbTfDc", 0),
         DY(exphil_norm_args, "BbTfDc"), NORM_GRAD(dx, "dx", "BbTfDc", 0), NORM_GRAD(dgain, "dweight", "Dc", 1),
         NORM_GRAD(dshift, "dbias", "Dc", 2)}},
-    {"conv", EXPHIL_OP_CONV, EXPHIL_OP_CONV_GRAD, 13, 0, "DK", 0, sizeof(exphil_conv_args), {
+    {"conv", "causal_conv1d", EXPHIL_OP_CONV, EXPHIL_OP_CONV_GRAD, 13, 0, "DK", 0, sizeof(exphil_conv_args), {
         INPUT(exphil_conv_args, x, "x", "BbDcTf"), INPUT(exphil_conv_args, weight, "weight", "DfKc"),
         MAYBE(exphil_conv_args, bias, "bias", "Dc"), RESET(exphil_conv_args),
         MAYBE(exphil_conv_args, state_in, "initial_states", "BbDcJf"),
@@ -103,7 +103,7 @@ int32_t exphil_py_gives(const exphil_py_field *field, int32_t backward)
 static int32_t refuse(exphil_py_call *call, const exphil_py_field *field, const char *format, ...)
 {
     va_list arguments;
-    const int length = snprintf(call->message, sizeof call->message, "%s: %s ", call->op->name, field->name);
+    const int length = snprintf(call->message, sizeof call->message, "%s: %s ", call->op->title, field->name);
     va_start(arguments, format);
     vsnprintf(call->message + length, sizeof call->message - (size_t)length, format, arguments);
     va_end(arguments);

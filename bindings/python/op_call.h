@@ -37,6 +37,7 @@ typedef struct exphil_py_numbers {
 
 typedef struct exphil_py_op {
     const char *name;          /* NULL: behind the last one */
+    const char *title;         /* of the function that a user calls, for messages */
     int32_t forward, backward; /* EXPHIL_OP_... */
     int32_t fields, saves;     /* saves: forward keeps something for backward */
     const char *dims;          /* letters of the dimensions behind frames, in the struct's order */

@@ -71,10 +71,19 @@ static void release(torch_call *c)
     c->saved = NULL;
 }
 
+/* Torch makes a RuntimeError of every exception; Python makes of that what the status says. */
+static _Thread_local int32_t last_status;
+
+int32_t exphil_py_torch_status(void)
+{
+    return last_status;
+}
+
 /* Does not return: the exception passes through the kernel, which holds nothing any more, into torch. */
-static void fail(torch_call *c, const char *message)
+static void fail(torch_call *c, int32_t status, const char *message)
 {
     char text[320];
+    last_status = status;
     snprintf(text, sizeof text, "exphil: %s", message);
     release(c);
     for (int i = 0; i < c->given_count; i++)
@@ -133,8 +142,8 @@ static void take_all(torch_call *c, const exphil_py_op *op, torch_value *at)
 
 static void refuse(torch_call *c, const exphil_py_op *op, const char *name, const char *why)
 {
-    snprintf(c->call.message, sizeof c->call.message, "%s: %s %s", op->name, name, why);
-    fail(c, c->call.message);
+    snprintf(c->call.message, sizeof c->call.message, "%s: %s %s", op->title, name, why);
+    fail(c, EXPHIL_E_INVALID, c->call.message);
 }
 
 /* Elements that lie nowhere: those of a storage that was given back, say. */
@@ -179,7 +188,7 @@ static void *new_tensor(torch_call *c, const exphil_py_array *array, int32_t typ
     if (torch.empty_strided(array->rank, array->sizes, array->strides, type, c->device_type, c->device,
                             &made) ||
         torch.get_data_ptr(made, data))
-        fail(c, c->call.message[0] ? c->call.message : "no memory for a tensor");
+        fail(c, EXPHIL_E_MEMORY, c->call.message[0] ? c->call.message : "no memory for a tensor");
     return made;
 }
 
@@ -197,12 +206,12 @@ static void copy(torch_call *c, int which)
     for (int i = array->rank - 1; i >= 0; i--) {
         array->strides[i] = stride;
         if (array->sizes[i] > 1 && __builtin_mul_overflow(stride, array->sizes[i], &stride))
-            fail(c, c->call.message);
+            fail(c, EXPHIL_E_INVALID, c->call.message);
     }
     void *made = new_tensor(c, array, type_of(c, array), &array->data);
     if (torch.copy_into(made, c->handle[which], 0)) {
         torch.delete_tensor(made);
-        fail(c, "a tensor cannot be copied");
+        fail(c, EXPHIL_E_MEMORY, "a tensor cannot be copied");
     }
     torch.delete_tensor(c->handle[which]);
     c->handle[which] = made;
@@ -213,7 +222,7 @@ static void begin(torch_call *c, const exphil_py_op *op)
     for (int copies = 0;; copies++) {
         const int32_t status = exphil_py_begin(&c->call, op, c->call.backward, c->arrays, &c->numbers);
         if (!status) return;
-        if (status < 0 || copies > EXPHIL_PY_FIELDS) fail(c, c->call.message);
+        if (status < 0 || copies > EXPHIL_PY_FIELDS) fail(c, EXPHIL_E_INVALID, c->call.message);
         copy(c, c->call.failed); /* where there is no memory for that, the message is why it was needed */
         c->call.message[0] = 0;
     }
@@ -274,15 +283,16 @@ static void compute(torch_call *c, const exphil_py_op *op)
     const bool cpu = c->device_type == torch.cpu;
     exphil_ops *ops = exphil_py_ops(cpu ? -1 : c->device, &c->error);
     if (c->call.backward) add_saved(c, op, 0);
-    if (!ops || exphil_ops_query(ops, &c->call.args, &info, &c->error) < 0) fail(c, c->error.message);
+    if (!ops || exphil_ops_query(ops, &c->call.args, &info, &c->error) < 0)
+        fail(c, c->error.status, c->error.message);
     if (!c->call.backward) add_saved(c, op, info.saved_bytes);
     if (!cpu && (!torch.cuda_stream || torch.cuda_stream(c->device, &stream)))
-        fail(c, "torch tells no stream of its device");
+        fail(c, EXPHIL_E_DEVICE, "torch tells no stream of its device");
     if (!cpu || info.workspace_bytes > sizeof near) tensor = bytes_of(c, info.workspace_bytes, &workspace);
     const exphil_status status =
         exphil_ops_run(ops, &c->call.args, workspace, info.workspace_bytes, stream, &c->error);
     if (tensor) torch.delete_tensor(tensor);
-    if (status < 0) fail(c, c->error.message);
+    if (status < 0) fail(c, c->error.status, c->error.message);
 }
 
 static void run(int number, int variant, torch_value *stack)

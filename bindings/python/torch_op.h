@@ -7,4 +7,7 @@
 /* NULL: done. Else what torch lacks: it is older than 2.9, or not loaded. */
 const char *exphil_py_torch_register(void);
 
+/* Status of the last operator that failed in this thread. */
+int32_t exphil_py_torch_status(void);
+
 #endif

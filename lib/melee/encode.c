@@ -10,16 +10,6 @@ static float clamp(double value, double low, double high)
     return (float)(raised > high ? high : raised);
 }
 
-int32_t xph_melee_place(const xph_melee_field *field, double number)
-{
-    const xph_melee_places *places = field->places;
-    const uint8_t *place = places ? places->place : NULL;
-    const int32_t numbers = place ? places->numbers : field->count;
-    int32_t column = -1;
-    if (number >= 0 && number < numbers) column = place ? place[(int32_t)number] - 1 : (int32_t)number;
-    return column < 0 && places ? places->other - 1 : column;
-}
-
 static void set_place(const xph_melee_field *field, double number, float *row)
 {
     const int32_t column = xph_melee_place(field, number);

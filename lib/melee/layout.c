@@ -41,6 +41,16 @@ bool xph_melee_one_hot(const xph_melee_layout *layout, int64_t index, const char
     return field->kind == XPH_FIELD_ONE_HOT;
 }
 
+int32_t xph_melee_place(const xph_melee_field *field, double number)
+{
+    const xph_melee_places *places = field->places;
+    const uint8_t *place = places ? places->place : NULL;
+    const int32_t numbers = place ? places->numbers : field->count;
+    int32_t column = -1;
+    if (number >= 0 && number < numbers) column = place ? place[(int32_t)number] - 1 : (int32_t)number;
+    return column < 0 && places ? places->other - 1 : column;
+}
+
 int32_t xph_melee_one_hot_column(const xph_melee_layout *layout, int64_t index, int32_t number)
 {
     return xph_melee_place(field_at(layout, index), number);

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec as Spec
 from ops_cases import cases
 
 jax.config.update("jax_enable_x64", True)
-import exphil.jax  # noqa: E402
+import exphil.jax  # noqa: E402, F401 (registers the operations)
 
 EASY = ("scan", "attention", "lstm", "gru", "norm", "conv")
 # Arrays that are the same for the whole batch.
@@ -72,7 +72,7 @@ def refused(error, part, function, *args):
 
 
 def types():
-    """Inside of shard_map what comes out differs along the axis, so that it is carried by scan, and a wrong out_specs is refused."""
+    """Inside of shard_map what comes out differs along the axis: it is carried by scan, and a wrong out_specs is refused."""
     for name in EASY:
         mesh, operation, arrays, given, _ = case(name, AxisType.Auto)
         assert same(mapped(mesh, arrays, lambda some, run=operation: run(**some))(given), operation(**arrays))

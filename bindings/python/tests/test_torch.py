@@ -267,6 +267,28 @@ def test_wrong_chunks():
         exphil.torch.Policy(make(blocks="mlp").config, hidden=3)
 
 
+def test_what_is_no_chunk_and_trains_no_more(tmp_path):
+    with pytest.raises(ValueError, match=r"a chunk is \[B,T,...\], this one is of shape \[4, 6\]"):
+        make(blocks="mlp", no_previous_action=True)(torch.zeros(4, 6), torch.zeros(4, 2, dtype=torch.int64))
+    library(make(blocks="mlp"), tmp_path).quantize("i8").save(tmp_path / "rounded")
+    with pytest.raises(ValueError, match="dequantize=True"):
+        exphil.torch.load(tmp_path / "rounded").parameter_groups(0.1)
+    assert exphil.torch.load(tmp_path / "rounded", dequantize=True).parameter_groups(0.1)
+
+
+def test_losses_of_other_shapes():
+    policy = make(blocks="mlp")
+    logits, actions = torch.zeros(2, 5, policy.config.logits), torch.zeros(2, 5, 4, dtype=torch.int64)
+    for given, message in (
+        ((logits, actions[:1]), r"actions are of shape \[1, 5, 4\], must be \[2, 5, 4\]"),
+        ((logits, actions[..., :3]), r"actions are of shape \[2, 5, 3\]"),
+        ((logits[..., 1:], actions), "logits are of shape"),
+        ((logits, actions, torch.ones(5)), r"mask is of shape \[5\], must be \[2, 5\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            policy.loss(*given)
+
+
 # ---- training ------------------------------------------------------------------------------------------------
 
 TRAINED = {
@@ -323,7 +345,7 @@ def update(policy, optimizer, batch, state, losses=None):
 def test_updates_are_those_of_the_library(name, tmp_path):
     """Three updates by AdamW here and there, from the same weights, with losses of all kinds, the state carried on."""
     policy = make(**TRAINED[name])
-    fresh = {name: value.detach().clone() for name, value in policy.named_parameters()}
+    fresh = {name: value.detach().clone() for name, value in policy.state_dict().items()}
     trainer = exphil.Trainer(
         library(policy, tmp_path), rate=ADAM["lr"], beta1=ADAM["betas"][0], beta2=ADAM["betas"][1], epsilon=ADAM["eps"],
         decay=0.1, clip_norm=-1, losses=[exphil.HeadLoss(**one) for one in LOSSES])
@@ -336,7 +358,7 @@ def test_updates_are_those_of_the_library(name, tmp_path):
         assert float(loss.objective.detach()) == pytest.approx(told.loss, rel=1e-5)
         assert apart(loss.heads.detach(), told.head_loss) < TOLERANCE
     trained = trainer.model()
-    for name, value in policy.named_parameters():
+    for name, value in policy.state_dict().items():
         moved = float((value - fresh[name]).abs().max())
         off = float(np.abs(value.detach().numpy() - trained.tensor_get(name)).max())
         assert moved > 1e-5 or name.startswith(("value.", "heads.taps.")), name  # nothing is asked of those
@@ -414,8 +436,8 @@ def test_what_starts_as_what(more):
     ours, other = (exphil.Model(SPEC, seed=seed, **words) for seed in (1, 2))
     policy = exphil.torch.Policy(SPEC, seed=1, **words)
     again = exphil.torch.Policy(SPEC, seed=1, **words)
-    for name, value in policy.named_parameters():
-        value, wanted = value.detach().numpy(), ours.tensor_get(name)
+    for name, value in policy.state_dict().items():
+        value, wanted = value.numpy(), ours.tensor_get(name)
         assert np.array_equal(value, again.state_dict()[name].numpy())
         if np.array_equal(wanted, other.tensor_get(name)):
             assert np.allclose(value, wanted, rtol=1e-6, atol=0), name

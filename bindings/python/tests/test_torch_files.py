@@ -232,7 +232,9 @@ def test_wrong_configurations(name, small, tmp_path):
 def test_wrong_files(small, tmp_path):
     path, raw = tmp_path / "wrong", small.read_bytes()
     for text, message in (
-        (b"", "0 bytes are no weights file"), (b"\xff" * 8 + b"{}", "the header would have"), (raw[:100], "the header would have"),
+        (b"", "0 bytes are no weights file"), (b"\xff" * 8 + b"{}", "no safetensors file"),
+        (b"PK\x03\x04" + bytes(60), "this is no safetensors file"),
+        (b"{U\x03raw[$U#l" + bytes(60), "this is no safetensors file"), (raw[:100], "the header would have"),
         (built(b"[" * 100000), "deeper than 16"), (built(b"{" + b'"a":{' * 30 + b"}" * 31), "deeper than 16"),
         (built(b"[" + b"1," * 70000 + b"1]"), "more than 65536 values"), (built(b'{"a":NaN}'), "NaN is no JSON"),
         (built(b'{"a":1,"a":2}'), '"a" stands twice'), (built(b'{"a":' + b"9" * 5000 + b"}"), "more than 20 digits"),

@@ -53,7 +53,9 @@ def explicit(arrays: Sequence[Any], batched: Sequence[bool]) -> Tuple[Any, Any]:
     return mesh, batch
 
 
-def by_batch(function: Callable[..., Any], mesh: Any, batch: Any, takes: Sequence[bool], gives: Sequence[bool]) -> Callable[..., Any]:
+def by_batch(
+    function: Callable[..., Any], mesh: Any, batch: Any, takes: Sequence[bool], gives: Sequence[bool]
+) -> Callable[..., Any]:
     """The function on each device's part of the batch; arrays without one are whole on each."""
     spec = jax.sharding.PartitionSpec
     parts, results = ([spec(batch) if has_batch else spec() for has_batch in some] for some in (takes, gives))

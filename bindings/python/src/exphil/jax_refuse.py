@@ -23,7 +23,8 @@ def _explain(prepare: Callable[..., Call], args: Sequence[Any], kwargs: Dict[str
         if signature.parameters[name].annotation == "Any":
             _size_by_size(name, value)
         elif isinstance(value, jax.core.Tracer):
-            raise TypeError(f"{name} is traced by JAX, and an option must be known by then: jax.jit(..., static_argnames={name!r}), "
+            raise TypeError(f"{name} is traced by JAX, and an option must be known by then: "
+                            f"jax.jit(..., static_argnames={name!r}), "
                             "or bind it with functools.partial") from error
 
 

@@ -40,6 +40,16 @@ class Call(NamedTuple):
     finish: Any = None
 
 
+def _family(value: Any) -> str:
+    """Whose gradients an array has: those of torch and of JAX are not seen by others."""
+    root = type(value).__module__.split(".")[0]
+    return "jax" if root == "jaxlib" else root if root in ("torch", "jax") else ""
+
+
+def _kind_name(value: Any) -> str:
+    return f"of {type(value).__module__.split('.')[0]}'s type {type(value).__name__}"
+
+
 class Ready:
     """A native call: struct, arrays, workspace."""
 
@@ -56,7 +66,7 @@ class Ready:
 
     def begin(self, arrays: Sequence[Any], numbers: Any, fixed: bool) -> None:
         """Inputs into the struct; what no strides can say is copied, or with fixed refused."""
-        fields = self.op.takes[self.backward]
+        fields, self.first = self.op.takes[self.backward], arrays[0]
         room = ffi.new("exphil_py_array[]", len(fields))
         for i, (field, value) in enumerate(zip(fields, arrays)):
             room[i].rank = -1
@@ -76,7 +86,7 @@ class Ready:
             try:
                 self.kept[at] = self.kind.copy(self.kept[at])
             except (MemoryError, RuntimeError):  # torch says it by the second
-                said = f"{self.op.name}: {fields[at].name} must be copied, and there is no memory for that"
+                said = f"{self.op.title}: {fields[at].name} must be copied, and there is no memory for that"
                 raise make_error(lib.EXPHIL_E_MEMORY, said) from None
             self.kind.take(self.kept[at], room[at])
         self.type = int(room[0].type)
@@ -84,9 +94,12 @@ class Ready:
 
     def take(self, field: Field, value: Any, to: Any) -> Any:
         """One array, of the kind of the first one."""
+        if _family(value) != _family(self.first):
+            kinds = f"{_kind_name(value)}, {self.op.inputs[0].name} is {_kind_name(self.first)}"
+            raise TypeError(f"{self.op.title}: {field.name} is {kinds}: all arrays must be of one kind")
         other = kind_of(value, field.name)
         if other.device != self.kind.device:
-            raise ValueError(f"{self.op.name}: {field.name} is on another device than {self.op.inputs[0].name}")
+            raise ValueError(f"{self.op.title}: {field.name} is on another device than {self.op.inputs[0].name}")
         return other.take(value, to)
 
     def refusal(self) -> Exception:
@@ -108,9 +121,9 @@ class Ready:
         shape = ffi.new("exphil_py_array *")
         kept = kind_of(value, field.name).take(value, shape)
         if kept is not value:
-            raise ValueError(f"{self.op.name}: {field.name} does not lie in memory as it must to be written in place")
+            raise ValueError(f"{self.op.title}: {field.name} does not lie in memory as it must to be written in place")
         if not getattr(getattr(value, "flags", None), "writeable", True):
-            raise ValueError(f"{self.op.name}: {field.name} is read-only")
+            raise ValueError(f"{self.op.title}: {field.name} is read-only")
         if lib.exphil_py_put_array(self.native, field.native, shape):
             raise self.refusal()
         self.kept.append(value)

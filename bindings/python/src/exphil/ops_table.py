@@ -28,9 +28,11 @@ class Field(NamedTuple):
 
 
 class Op(NamedTuple):
-    """An operation: its fields, and those of them that forward (0) and backward (1) take and give."""
+    """An operation: its fields, and those of them that forward (0) and backward (1) take and give.
+    title: the name of its function."""
 
     name: str
+    title: str
     number: int
     native: Any
     saves: bool
@@ -67,7 +69,8 @@ def _read() -> Dict[str, Op]:
         takes, gives = (tuple(tuple(field for field in fields if choose(field.native, backward)) for backward in (0, 1))
                         for choose in (lib.exphil_py_takes, lib.exphil_py_gives))
         name = text(native.name)
-        found[name] = Op(name, len(found), native, bool(native.saves), native.gates, takes, gives)  # type: ignore[arg-type]
+        found[name] = Op(
+            name, text(native.title), len(found), native, bool(native.saves), native.gates, takes, gives)  # type: ignore[arg-type]
     return found
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ._native import ffi, lib
+from .errors import InvalidError, make_error
 from .ops_call import Call, Numbers, Ready
 from .ops_table import OPS, Op, kept_bytes, shape_of, sizes_of, strides_of
 
@@ -18,6 +19,8 @@ torch: Any = import_module("torch")
 _forward_ad: Any = import_module("torch.autograd.forward_ad")
 _CODES: Dict[Any, int] = {torch.float32: 0, torch.float64: 1, torch.bool: 2, torch.uint8: 2}
 _TYPES = (torch.float32, torch.float64)
+_HALVES = (torch.bfloat16, torch.float16)
+_VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
 
 def describe(value: Any, to: Any) -> Any:
@@ -69,12 +72,12 @@ class TorchKind:
 class _Ready(Ready):
     def take(self, field: Any, value: Any, to: Any) -> Any:
         if not isinstance(value, torch.Tensor):
-            raise TypeError(f"{self.op.name}: {field.name} must be a torch.Tensor, not {type(value).__name__}")
+            raise TypeError(f"{self.op.title}: {field.name} must be a torch.Tensor, not {type(value).__name__}")
         if value.device != self.kind.torch_device:
-            raise ValueError(f"{self.op.name}: {field.name} is on another device than {self.op.inputs[0].name}")
+            raise ValueError(f"{self.op.title}: {field.name} is on another device than {self.op.inputs[0].name}")
         kept = describe(value, to)
         if kept.numel() and not kept.data_ptr():
-            raise ValueError(f"{self.op.name}: {field.name} has elements but no memory")
+            raise ValueError(f"{self.op.title}: {field.name} has elements but no memory")
         return kept
 
 
@@ -198,12 +201,27 @@ def _backward(ctx: Any, op: Op, grads: Sequence[Any], needed: Sequence[bool], ca
         if ctx.there[field.of_input] and needed[field.of_input]:
             wanted |= 1 << i
     inputs = [*arrays, *kept, douts[0], *states, *[None] * (count - 1 - len(states))]
-    made = call(op, inputs, saved, ctx.numbers, wanted)
+    with torch.no_grad():
+        made = call(op, inputs, saved, ctx.numbers, wanted)
+    if torch.is_grad_enabled():  # somebody may ask for gradients of these
+        made = _Last.apply(torch.zeros((), requires_grad=True), *made)
     back: List[Optional[Any]] = [None] * len(op.inputs)
     for i, (field, one) in enumerate(zip(op.gives[1], made)):
         if wanted >> i & 1:
             back[field.of_input] = one
     return back
+
+
+class _Last(torch.autograd.Function):  # type: ignore[misc]
+    """What it gives hangs in the graph, and has no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, start: Any, *made: Any) -> Any:
+        return tuple(one.detach() for one in made)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("exphil: no gradients of gradients")
 
 
 def _out_shape(op: Op, arrays: Sequence[Any]) -> Tuple[int, ...]:
@@ -232,7 +250,7 @@ class Function(torch.autograd.Function):  # type: ignore[misc]
         ctx.mark_non_differentiable(*[one for one in made if one.dtype == torch.uint8 or not one.numel() and one is not made[0]])
         return made[0] if len(made) == 1 else made
 
-    backward = staticmethod(torch.autograd.function.once_differentiable(_gradient))
+    backward = staticmethod(_gradient)
 
 
 # ---- torch 2.9 and later ----
@@ -261,8 +279,7 @@ def _register(op: Op) -> None:
 
 def _operators() -> Dict[str, Tuple[Any, Any, Any]]:
     """The registered operators by name, none where torch is too old for them."""
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < (2, 9) or lib.exphil_py_torch_register() != ffi.NULL:
+    if _VERSION < (2, 9) or lib.exphil_py_torch_register() != ffi.NULL:
         return {}
     found = {}
     for op in OPS.values():
@@ -300,34 +317,60 @@ def _look(op: Op, arrays: Sequence[Any]) -> None:
     for field, one in zip(op.inputs, arrays):
         if one is None:
             if not field.optional:
-                raise ValueError(f"{op.name}: {field.name} is missing")
+                raise ValueError(f"{op.title}: {field.name} is missing")
             continue
         if not isinstance(one, torch.Tensor):
-            raise TypeError(f"{op.name}: {field.name} must be a torch.Tensor, not {type(one).__name__}")
+            raise TypeError(f"{op.title}: {field.name} must be a torch.Tensor, not {type(one).__name__}")
         if not is_dense(one):
-            raise TypeError(f"{op.name}: {field.name} must be a dense tensor, not a sparse, quantized or nested one")
+            raise TypeError(f"{op.title}: {field.name} must be a dense tensor, not a sparse, quantized or nested one")
         if _forward_ad._current_level >= 0 and _forward_ad.unpack_dual(one).tangent is not None:
-            raise NotImplementedError(f"{op.name}: {field.name} has a tangent, but there are no forward-mode gradients")
+            raise NotImplementedError(f"{op.title}: {field.name} has a tangent, but there are no forward-mode gradients")
+
+
+def _told(wrong: Exception, tensors: Sequence[Any]) -> Exception:
+    """What a refusal is to the caller, which way it may have come."""
+    if isinstance(wrong, RuntimeError):
+        if not str(wrong).startswith("exphil: ") or not lib.exphil_py_torch_status():
+            return wrong
+        wrong = make_error(lib.exphil_py_torch_status(), str(wrong)[len("exphil: ") :])
+    if isinstance(wrong, InvalidError) and any(one.dtype in _HALVES for one in tensors):
+        wrong = make_error(wrong.status, f"{wrong}: give tensor.float()")
+    return wrong
+
+
+def _casts(tensor: Any) -> bool:
+    """Is this under torch.autocast?"""
+    if _VERSION >= (2, 4):
+        return bool(torch.is_autocast_enabled(tensor.device.type))
+    return bool(torch.is_autocast_cpu_enabled() if tensor.device.type == "cpu" else torch.is_autocast_enabled())
+
+
+def _compute(call: Call, keep: bool) -> Tuple[Any, ...]:
+    op = call.op
+    if REGISTERED and not keep and not call.states:
+        return (_OPERATORS[op.name][2](*call.arrays, *_numbers(op, call.numbers)),)
+    args = (*call.arrays, *_numbers(op, call.numbers), int(call.states) | 2 * int(keep))
+    if REGISTERED:
+        return _as_tuple(_OPERATORS[op.name][0](*args))
+    if keep:
+        return _as_tuple(Function.apply(op.name, *args))
+    return _run(op, False, call.arrays, None, call.numbers, int(call.states))
 
 
 def compute(call: Call) -> List[Any]:
-    """What forward gives, with a gradient where one is asked for."""
+    """What forward gives, with a gradient where one is asked for. Under torch.autocast halves are computed as float32."""
     op = call.op
     _look(op, call.arrays)
     tensors = [one for one in call.arrays if one is not None]
+    if any([one.dtype in _HALVES for one in tensors]) and _casts(tensors[0]):
+        return compute(call._replace(arrays=tuple([
+            one.float() if one is not None and one.dtype in _HALVES else one for one in call.arrays])))
     keep = torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
-    if REGISTERED and not keep and not call.states:
-        return [_OPERATORS[op.name][2](*call.arrays, *_numbers(op, call.numbers))]
-    args = (*call.arrays, *_numbers(op, call.numbers), int(call.states) | 2 * int(keep))
-    if REGISTERED:
-        made = _OPERATORS[op.name][0](*args)
-    elif keep:
-        made = Function.apply(op.name, *args)
-    else:
-        made = _run(op, False, call.arrays, None, call.numbers, int(call.states))
-    made = _as_tuple(made)
-    count = len(op.gives[0]) if call.states else 1
-    back = list(made[:count])
+    try:
+        made = _compute(call, keep)
+    except (RuntimeError, InvalidError) as wrong:
+        raise _told(wrong, tensors) from None
+    back = list(made[: len(op.gives[0]) if call.states else 1])
     if op.name == "attention" and call.states:
         back[1] = back[1].detach()
     return back

@@ -175,7 +175,9 @@ def read_header(file: BinaryIO, label: str) -> Header:
     if size < 8 or size > FILE_MOST:
         raise FormatError(f"{label}: {size} bytes are no weights file (8 bytes to 16 GiB)")
     length = int.from_bytes(file.read(8), "little")
-    if length > HEADER_MOST or length > size - 8:
+    if length > HEADER_MOST:
+        raise FormatError(f"{label}: this is no safetensors file: the header would have {length} bytes, {HEADER_MOST} are allowed")
+    if length > size - 8:
         raise FormatError(f"{label}: the header would have {length} bytes, of {size - 8} that follow and {HEADER_MOST} allowed")
     text = file.read(length)
     if len(text) != length:

@@ -1,7 +1,6 @@
 """From z, what the trunk of the heads gives, to logits and values of the heads."""
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Any, Callable, List, Optional, Sequence, Tuple
@@ -98,10 +97,6 @@ class Heads(Part):
     def follow(self, z: Tensor, past: Optional[Tensor], direct: Optional[Tensor], choose: Choose) -> Tuple[Tensor, Tensor]:
         """The same of z; direct [...,L] is what past actions give to the logits."""
         raise NotImplementedError
-
-    def numbered(self) -> "Heads":
-        """These heads with no name of a head among those of parameters."""
-        return self
 
 
 class SharedHeads(Heads):
@@ -202,12 +197,6 @@ class LayeredHeads(Heads):
             if self.follows:
                 codes.append(self.codec.numbers_of(h, values[h], z.dtype))
         return torch.cat(parts, -1), torch.stack(values, -1)
-
-    def numbered(self) -> "Heads":
-        made = copy.copy(self)
-        own = {name: self._modules[name] for name in ("codec", "trunk", "past") if name in self._modules}
-        made._modules = dict(own, each_head=nn.ModuleList(self.each))  # type: ignore[assignment]
-        return made
 
 
 def make_heads(c: Config, **where: Any) -> Heads:

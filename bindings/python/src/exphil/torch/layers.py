@@ -82,10 +82,19 @@ class Table(Part):
     def forward(self, values: Tensor) -> Tensor:
         return F.embedding(values, self.weight)
 
+    def extra_repr(self) -> str:
+        return "{}, {}".format(*self.weight.shape)
+
+
+# Casts of a whole policy. Torch reaches its parts in another way: a module of such a name may take the method's place.
+_CASTS = ("type", "half", "float", "double", "bfloat16", "cpu", "cuda")
+_KEYS = "_Keys"  # the attribute of a module that has them; no id and no head is called so
+
 
 class Tree(nn.Module):
     """Modules by names that may have dots: "own.character" is the module `character` in `own`, so that parameters have the
-    names of the file. A name may be that of a method of modules ("type"): entries go past attributes."""
+    names of the file. Where the module above has something of this name already ("type"), torch finds the one below with "_"
+    behind ("type_"); in a state_dict it has its name."""
 
     def put(self, name: str, module: nn.Module) -> nn.Module:
         """Hangs a module in."""
@@ -95,20 +104,70 @@ class Tree(nn.Module):
     def hang(above: nn.Module, name: str, module: nn.Module) -> nn.Module:
         """Hangs a module below another one. Where one is already, they become one: that with parameters keeps its place."""
         first, _, rest = name.partition(".")
-        below = above._modules.get(first)
-        if not rest:
-            if below is not None and (below._parameters or below._buffers):
-                below._modules.update(module._modules)
-                below._parameters.update(module._parameters)
-                below.rules = dict(getattr(below, "rules", {}), **getattr(module, "rules", {}))  # type: ignore[assignment]
-                return module
-            if below is not None:
-                module._modules.update(below._modules)
-            above._modules[first] = module
-            return module
+        below = above._modules.get(_key(above, first))
+        if rest:
+            return Tree.hang(_place(above, first, Tree()) if below is None else below, rest, module)
         if below is None:
-            below = above._modules[first] = Tree()
-        return Tree.hang(below, rest, module)
+            return _place(above, first, module)
+        if below._parameters or below._buffers:
+            below._parameters.update(module._parameters)
+            module._parameters = below._parameters  # who replaces one there, replaces it here
+            below.rules = dict(getattr(below, "rules", {}), **getattr(module, "rules", {}))  # type: ignore[assignment]
+            _move(module, below)
+            return module
+        _move(below, module)
+        return _place(above, first, module)
+
+
+def _key(above: nn.Module, name: str) -> str:
+    """Under which key the module of a name hangs, or would."""
+    keys: Dict[str, str] = above.__dict__.get(_KEYS, {})
+    if name in keys or name in above._modules and name not in keys.values():
+        return keys.get(name, name)
+    key = name
+    while hasattr(above, key):
+        key += "_"
+    return key
+
+
+def _place(above: nn.Module, name: str, module: nn.Module) -> nn.Module:
+    """Hangs a module directly below another one, in the place of what is there."""
+    key = _key(above, name)
+    above._modules[key] = module
+    if key != name:
+        if name in _CASTS:
+            above.__dict__[name] = module  # whoever has the name from a file finds it, too
+        if _KEYS not in above.__dict__:
+            above.__dict__[_KEYS] = {}
+            above._register_state_dict_hook(_to_names)
+            above._register_load_state_dict_pre_hook(_to_keys, with_module=True)
+        above.__dict__[_KEYS][name] = key
+    return module
+
+
+def _move(source: nn.Module, to: nn.Module) -> None:
+    """What hangs below a module hangs below another one then."""
+    names = {key: name for name, key in source.__dict__.get(_KEYS, {}).items()}
+    for key, module in source._modules.items():
+        if module is not None:
+            _place(to, names.get(key, key), module)
+
+
+def _rename(state: Dict[str, Any], prefix: str, names: Dict[str, str]) -> None:
+    """Entries of a state_dict below prefix under other names, which are given by the present ones."""
+    found = [name for name in state if name.startswith(prefix) and name[len(prefix) :].partition(".")[0] in names]
+    entries = [(name, state.pop(name)) for name in found]
+    for name, value in entries:
+        first, dot, rest = name[len(prefix) :].partition(".")
+        state[prefix + names[first] + dot + rest] = value
+
+
+def _to_names(module: nn.Module, state: Dict[str, Any], prefix: str, *_: Any) -> None:
+    _rename(state, prefix, {key: name for name, key in module.__dict__[_KEYS].items()})
+
+
+def _to_keys(module: nn.Module, state: Dict[str, Any], prefix: str, *_: Any) -> None:
+    _rename(state, prefix, module.__dict__[_KEYS])
 
 
 def product(x: Tensor, weight: Tensor, bias: Optional[Tensor], rounding: Optional[str]) -> Tensor:

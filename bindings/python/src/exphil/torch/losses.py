@@ -64,8 +64,15 @@ def loss(
     how = [HeadLoss()] * len(heads) if losses is None else list(losses)
     if len(how) != len(heads):
         raise ValueError(f"losses has {len(how)} entries, the policy has {len(heads)} heads")
+    lead, counts = tuple(logits.shape[:-1]), [head.count for head in heads]
+    if logits.shape[-1] != sum(counts):
+        raise ValueError(f"logits are of shape {list(logits.shape)}, the policy has {sum(counts)} of them")
+    if tuple(actions.shape) != (*lead, len(heads)):
+        raise ValueError(f"actions are of shape {list(actions.shape)}, must be {[*lead, len(heads)]} for these logits")
+    if mask is not None and tuple(mask.shape) != lead:
+        raise ValueError(f"mask is of shape {list(mask.shape)}, must be {list(lead)} for these logits")
     found: List[Tuple[Tensor, Tensor]] = []
-    parts = logits.split([head.count for head in heads], -1)
+    parts = logits.split(counts, -1)
     for h, (head, part) in enumerate(zip(heads, parts)):
         found.append((_bits if head.bits else _classes)(part, actions[..., h].to(torch.int64), how[h]))
     counted = torch.ones_like(found[0][0]) if mask is None else mask.to(logits.dtype)

@@ -1,7 +1,6 @@
 """The policy: a torch.nn.Module whose parameters have the names, shapes and meaning of a weights file (doc/model.md)."""
 from __future__ import annotations
 
-import copy
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -109,6 +108,8 @@ class Policy(nn.Module):
         """For torch.optim: the tensors that decay as doc/model.md says, and the others, whose weight_decay is 0.
 
         Unlike the library, torch leaves a tensor without a gradient as it is: a value that no loss asks for does not decay."""
+        if self.config.weights:
+            raise ValueError("a quantised policy trains no more: exphil.torch.load(path, dequantize=True) makes one that does")
         groups: Tuple[List[nn.Parameter], List[nn.Parameter]] = ([], [])
         for _, parameter, _, decays in declared(self):
             groups[not decays].append(parameter)
@@ -235,6 +236,8 @@ class Policy(nn.Module):
             raise ValueError("a policy of window mode carries nothing: a chunk is a whole window")
         if actions is None and self.heads.follows:
             raise ValueError("heads are autoregressive: give the actions [B,T,A]")
+        if _any(floats, ids).dim() != 3:
+            raise ValueError(f"a chunk is [B,T,...], this one is of shape {list(_any(floats, ids).shape)}")
         lead = (_any(floats, ids)).shape[:2]
         numbers = None if not c.slots else self.numbers(_slots(past, c))
         row = self.row(floats, ids, self.told(conditions, delay_frames, lead), numbers)
@@ -326,15 +329,7 @@ class Player(nn.Module):
 
     def __init__(self, policy: Policy, **settings: Any) -> None:
         super().__init__()
-        # torch.export asks modules for attributes by the names of parameters, and may find a method where an id is called "type":
-        # tables are numbered here.
-        self.policy, self.settings = copy.copy(policy), settings
-        self.policy._modules = dict(policy._modules)  # type: ignore[assignment]
-        c, tables = policy.config, policy._tables
-        ids = len(c.ids)
-        self.policy.ids = nn.ModuleList(tables[:ids])  # type: ignore[assignment]
-        self.policy.heads = policy.heads.numbered()
-        self.policy.conditions = nn.ModuleList(tables[ids : ids + len(c.conditions)])  # type: ignore[assignment]
+        self.policy, self.settings = policy, settings
 
     def forward(
         self,
