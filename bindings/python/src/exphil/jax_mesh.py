@@ -26,8 +26,8 @@ def axes_of(arrays: Sequence[Any]) -> FrozenSet[Any]:
 
 
 def varying(arrays: Sequence[Any], axes: FrozenSet[Any]) -> List[Any]:
-    """The arrays as of a type that differs along all of these axes: a custom call's results forget it. The gradient of an array that
-    did not is summed over them by JAX."""
+    """The arrays as of a type that differs along all of these axes: a custom call's results forget it. The gradient of an array
+    that did not is summed over them by JAX."""
     made = []
     for one in arrays:
         missing = tuple(sorted(axes - _axes(one), key=str))
@@ -41,7 +41,7 @@ def varying(arrays: Sequence[Any], axes: FrozenSet[Any]) -> List[Any]:
 
 
 def explicit(arrays: Sequence[Any], batched: Sequence[bool]) -> Tuple[Any, Any]:
-    """The mesh whose axes are part of the arrays' types, None where there is none; and how the first batch is divided among them."""
+    """The mesh whose axes are part of the arrays' types, None where there is none; and how the first batch is divided."""
     mesh, batch = None, None
     for one, has_batch in zip(arrays, batched):
         sharding = getattr(_kind(one), "sharding", None)

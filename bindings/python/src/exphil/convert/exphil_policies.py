@@ -9,7 +9,7 @@ import numpy as np
 
 from .arrays import Floats
 from .policy import Policy
-from .refusal import Refused, shown
+from .refusal import Refused
 from .weights import Settings, Weights
 
 LAYOUT, CODEC = "exphil288", "exphil81-floor"
@@ -191,7 +191,7 @@ def convert(tensors: Dict[str, Any], settings: Settings, mode: str) -> Policy:
     _check_row(settings)
     backbone = settings.get("backbone", str)
     if backbone not in _BACKBONES:
-        raise Refused(f"{settings.what}: backbone {shown(backbone)}: needs {_NEEDS.get(backbone, 'a block of that kind')}")
+        raise Refused(f"{settings.what}: backbone {backbone[:60]}: needs {_NEEDS.get(backbone, 'a block of that kind')}")
     policy, weights = Policy(LAYOUT, CODEC), Weights(tensors, settings.what)
     width = _BACKBONES[backbone](policy, weights)
     _heads(policy, weights, width)

@@ -19,7 +19,7 @@ _SHOWN_MOST = 60
 def line(text: str) -> str:
     """One line for a terminal: what cannot be printed is escaped, and what is too long is cut."""
     cut = text if len(text) <= _LINE_MOST else text[: _LINE_MOST - 3] + "..."
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in cut)
 
 
 def shown(value: Any) -> str:
