@@ -41,14 +41,24 @@ typedef struct chunk {
     real sum[CHUNK][WIDE];                        /* sum_n c[n] h[n] */
 } chunk;
 
-XPH_INLINE void load_frames(const group *g, chunk *k, int64_t t, int64_t frames, const bool plain)
+/* plain, full: constants of the caller. */
+XPH_INLINE void load_frames(const group *g, chunk *k, int64_t t, int64_t frames, const bool plain,
+                            const bool full)
 {
     const xph_scan_args *a = g->a;
     for (int64_t i = 0; i < frames; i++) {
-        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec delta = step_of(g, row_of(g, t + i), c, plain);
-            vec_store(k->delta[i] + c, delta);
-            vec_store(k->inflow[i] + c, delta * row_load(g, a->x, a->ldx, row_of(g, t + i), c));
+        const int64_t row = row_of(g, t + i);
+        for (int64_t c = 0; c < g->blocks * LANES; c += COLUMN) {
+            vec delta[VEC_ABREAST], bias[VEC_ABREAST], x[VEC_ABREAST];
+            row_column(g, delta, a->dt, a->lddt, row, c, full);
+            if (a->delta_bias) {
+                row_column(g, bias, a->delta_bias, 0, 0, c, full);
+                EACH_VEC(v, VEC_ABREAST) delta[v] += bias[v];
+            }
+            if (!plain) vecs_softplus(delta, VEC_ABREAST);
+            row_column(g, x, a->x, a->ldx, row, c, full);
+            EACH_VEC(v, VEC_ABREAST) vec_store(k->delta[i] + c + v * VEC, delta[v]);
+            EACH_VEC(v, VEC_ABREAST) vec_store(k->inflow[i] + c + v * VEC, delta[v] * x[v]);
         }
     }
 }
@@ -56,24 +66,43 @@ XPH_INLINE void load_frames(const group *g, chunk *k, int64_t t, int64_t frames,
 static void chunk_load(const group *g, chunk *k, int64_t t, int64_t frames)
 {
     if (g->a->plain_delta)
-        load_frames(g, k, t, frames, true);
+        load_frames(g, k, t, frames, true, false);
+    else if (g->count == WIDE)
+        load_frames(g, k, t, frames, false, true);
     else
-        load_frames(g, k, t, frames, false);
+        load_frames(g, k, t, frames, false, false);
 }
 
 /* y = (sum + skip x) SiLU(z) */
-static void chunk_gate(const group *g, const chunk *k, int64_t t, int64_t frames)
+XPH_INLINE void gate_frames(const group *g, const chunk *k, int64_t t, int64_t frames, const bool full)
 {
     const xph_scan_args *a = g->a;
     for (int64_t i = 0; i < frames; i++) {
-        int64_t row = row_of(g, t + i);
-        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) {
-            vec y = vec_load(k->sum[i] + c);
-            if (a->skip) y = vec_fma(row_load(g, a->skip, 0, 0, c), row_load(g, a->x, a->ldx, row, c), y);
-            if (a->z) y *= vec_silu(row_load(g, a->z, a->ldz, row, c));
-            row_store(g, a->y, a->ldy, row, c, y);
+        const int64_t row = row_of(g, t + i);
+        for (int64_t c = 0; c < g->blocks * LANES; c += COLUMN) {
+            vec y[VEC_ABREAST], skip[VEC_ABREAST], x[VEC_ABREAST], z[VEC_ABREAST];
+            EACH_VEC(v, VEC_ABREAST) y[v] = vec_load(k->sum[i] + c + v * VEC);
+            if (a->skip) {
+                row_column(g, skip, a->skip, 0, 0, c, full);
+                row_column(g, x, a->x, a->ldx, row, c, full);
+                EACH_VEC(v, VEC_ABREAST) y[v] = vec_fma(skip[v], x[v], y[v]);
+            }
+            if (a->z) {
+                row_column(g, z, a->z, a->ldz, row, c, full);
+                vecs_silu(z, VEC_ABREAST);
+                EACH_VEC(v, VEC_ABREAST) y[v] *= z[v];
+            }
+            row_column_store(g, a->y, a->ldy, row, c, y, full);
         }
     }
+}
+
+static void chunk_gate(const group *g, const chunk *k, int64_t t, int64_t frames)
+{
+    if (g->count == WIDE)
+        gate_frames(g, k, t, frames, true);
+    else
+        gate_frames(g, k, t, frames, false);
 }
 
 /* A slot of scratch: the group's state and rates, transposed, and a chunk. */
@@ -118,28 +147,40 @@ XPH_INLINE void prefetch_ahead(const next_chunk *next, int64_t i, int64_t c)
     __builtin_prefetch((const real *)a->y + row * a->ldy + at, 1);
 }
 
-/* VEC channels through the frames of a chunk. */
-static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_t frames, int64_t c,
-                         const next_chunk *next)
+/* COLUMN channels through the frames of a chunk; states: of the group. */
+XPH_INLINE void column_frames(const group *g, chunk *k, carried *s, int64_t t, int64_t frames, int64_t c,
+                              const next_chunk *next, const int64_t states)
 {
     const xph_scan_args *a = g->a;
     real buffer_b[MOST_STATES], buffer_c[MOST_STATES];
-    int64_t at = c / LANES * g->states * LANES + c % LANES;
+    const int64_t at = c / LANES * states * LANES + c % LANES, row = row_of(g, t), ldb = a->ldb, ldc = a->ldc;
+    const real *const b = (const real *)a->b + row * ldb, *const c_rows = (const real *)a->c + row * ldc;
+    const uint8_t *reset = a->reset ? a->reset + row : NULL;
+    real *const h = s->h + at, *const rates = s->rates + at, *const limits = s->limits + c;
     for (int64_t i = 0; i < frames; i++) {
         const column col = {.delta = k->delta[i] + c,
                             .inflow = k->inflow[i] + c,
-                            .rates = s->rates + at,
-                            .limits = s->limits + c,
-                            .b = frame_row(g, a->b, a->ldb, t + i, buffer_b),
-                            .c = frame_row(g, a->c, a->ldc, t + i, buffer_c),
-                            .before = s->h + at,
-                            .after = s->h + at,
+                            .rates = rates,
+                            .limits = limits,
+                            .b = filled_row(g, b + i * ldb, buffer_b),
+                            .c = filled_row(g, c_rows + i * ldc, buffer_c),
+                            .before = h,
+                            .after = h,
                             .sum = k->sum[i] + c};
         prefetch_ahead(next, i, c);
-        for (int64_t n = 0; resets(g, t + i) && n < g->states; n++)
-            vec_store(s->h + at + n * LANES, vec_all(R(0.0)));
-        advance(&col, g->states, SUMS);
+        for (int64_t n = 0; reset && reset[i] && n < states; n++)
+            EACH_VEC(v, VEC_ABREAST) vec_store(h + n * LANES + v * VEC, vec_all(R(0.0)));
+        advance(&col, states, SUMS);
     }
+}
+
+static void chunk_column(const group *g, chunk *k, carried *s, int64_t t, int64_t frames, int64_t c,
+                         const next_chunk *next)
+{
+    if (g->states == STRAIGHT)
+        column_frames(g, k, s, t, frames, c, next, STRAIGHT);
+    else
+        column_frames(g, k, s, t, frames, c, next, g->states);
 }
 
 static void scan_group(const group *g, const group *after, carried *s)
@@ -153,7 +194,7 @@ static void scan_group(const group *g, const group *after, carried *s)
         int64_t frames = int_min(CHUNK, a->time - t);
         const next_chunk next = t + CHUNK < a->time ? (next_chunk){g, t + CHUNK} : (next_chunk){after, 0};
         chunk_load(g, k, t, frames);
-        for (int64_t c = 0; c < g->blocks * LANES; c += VEC) chunk_column(g, k, s, t, frames, c, &next);
+        for (int64_t c = 0; c < g->blocks * LANES; c += COLUMN) chunk_column(g, k, s, t, frames, c, &next);
         chunk_gate(g, k, t, frames);
     }
     transpose_out(g, state_of(g, a->state_out), s->h);

@@ -16,10 +16,11 @@
 
 enum {
     CHAINS = 4,
-    GROUP = 4,            /* blocks; so that a visit to a row takes more than a line of the cache */
-    WIDE = GROUP * LANES, /* channels of a group */
-    CHUNK = 16,           /* frames whose functions are taken together, beside the recurrence */
-    MOST_STATES = 256     /* of a frame; some rows lie on the stack */
+    GROUP = 4,                  /* blocks; so that a visit to a row takes more than a line of the cache */
+    WIDE = GROUP * LANES,       /* channels of a group */
+    COLUMN = VEC_ABREAST * VEC, /* channels that are taken through the frames together */
+    CHUNK = 16,                 /* frames whose functions are taken together, beside the recurrence */
+    MOST_STATES = 256           /* of a frame; some rows lie on the stack */
 };
 
 #define LOG2_E R(1.44269504088896340736)
@@ -84,6 +85,15 @@ XPH_INLINE vec row_load(const group *g, const void *matrix, int64_t ld, int64_t 
     return c + VEC <= g->count ? vec_load(from) : vec_load_part(from, g->count - c);
 }
 
+/* COLUMN channels; full, a constant: the group has WIDE. */
+XPH_INLINE void row_column(const group *g, vec v[VEC_ABREAST], const void *matrix, int64_t ld, int64_t row,
+                           int64_t c, const bool full)
+{
+    const real *from = (const real *)matrix + row * ld + g->channel + c;
+    EACH_VEC(i, VEC_ABREAST)
+    v[i] = full ? vec_load(from + i * VEC) : row_load(g, matrix, ld, row, c + i * VEC);
+}
+
 /* The step of a row before softplus. */
 XPH_INLINE vec step_load(const group *g, int64_t row, int64_t c)
 {
@@ -106,6 +116,19 @@ XPH_INLINE void row_store(const group *g, void *matrix, int64_t ld, int64_t row,
         vec_store(to, v);
     else
         vec_store_part(to, v, g->count - c);
+}
+
+XPH_INLINE void row_column_store(const group *g, void *matrix, int64_t ld, int64_t row, int64_t c,
+                                 const vec v[VEC_ABREAST], const bool full)
+{
+    real *to = (real *)matrix + row * ld + g->channel + c;
+    EACH_VEC(i, VEC_ABREAST)
+    {
+        if (full)
+            vec_store(to + i * VEC, v[i]);
+        else
+            row_store(g, matrix, ld, row, c + i * VEC, v[i]);
+    }
 }
 
 /* ---- matrices transposed ---- */
@@ -176,15 +199,18 @@ XPH_INLINE void limits_of(const group *g, const real *rates, real *limits)
     }
 }
 
-/* Whether no step leads out of exp2's range, where it pays to look. */
+/* Whether no step of a column leads out of exp2's range, where it pays to look. */
 XPH_INLINE bool all_near(const real *delta, const real *limits)
 {
-    return VEC_NEAR_PAYS && vec_all_at_most(vec_load(delta), vec_load(limits));
+    bool near = VEC_NEAR_PAYS;
+    EACH_VEC(i, VEC_ABREAST)
+    near = near && vec_all_at_most(vec_load(delta + i * VEC), vec_load(limits + i * VEC));
+    return near;
 }
 
 /* ---- the recurrence ---- */
 
-/* Where one column of VEC channels stands: its part of what the functions of a frame gave, of rates and of
+/* Where one column of COLUMN channels stands: its part of what the functions of a frame gave, of rates and of
  * states; b and c of the frame. */
 typedef struct column {
     const real *delta, *inflow, *rates, *limits, *b, *c;
@@ -195,36 +221,51 @@ typedef struct column {
 /* What is wanted of a frame besides the state. */
 typedef enum { ONLY_STATES, SUMS, SUMS_AND_DECAYS } frame_outputs;
 
-/* State n: after = decay before + delta x b, sum += c after. */
-XPH_INLINE vec advance_state(const column *k, int64_t n, vec fall, vec inflow, vec sum, bool near,
-                             const frame_outputs wanted)
+/* `count` states of one chain from n on: after = decay before + delta x b, sum += c after. */
+XPH_INLINE void advance_states(const column *k, int64_t n, const int64_t count, const vec fall[VEC_ABREAST],
+                               const vec inflow[VEC_ABREAST], vec sum[VEC_ABREAST], bool near,
+                               const frame_outputs wanted)
 {
-    const int64_t at = n * LANES;
-    vec x = fall * vec_load(k->rates + at), decay = near ? vec_exp2_falling_near(x) : vec_exp2_falling(x);
-    vec next = vec_fma(decay, vec_load(k->before + at), inflow * vec_all(k->b[n]));
-    if (wanted == SUMS_AND_DECAYS) vec_store(k->decays + at, decay);
-    vec_store(k->after + at, next);
-    return wanted == ONLY_STATES ? sum : vec_fma(vec_all(k->c[n]), next, sum);
+    vec x[MOST_ABREAST];
+    EACH_VEC(i, count * VEC_ABREAST)
+    {
+        const int64_t at = (n + i / VEC_ABREAST * CHAINS) * LANES + i % VEC_ABREAST * VEC;
+        x[i] = fall[i % VEC_ABREAST] * vec_load(k->rates + at);
+    }
+    vecs_exp2_falling(x, count * VEC_ABREAST, near);
+    EACH_VEC(i, count * VEC_ABREAST)
+    {
+        const int64_t state = n + i / VEC_ABREAST * CHAINS, v = i % VEC_ABREAST, at = state * LANES + v * VEC;
+        vec next = vec_fma(x[i], vec_load(k->before + at), inflow[v] * vec_all(k->b[state]));
+        if (wanted == SUMS_AND_DECAYS) vec_store(k->decays + at, x[i]);
+        vec_store(k->after + at, next);
+        if (wanted != ONLY_STATES) sum[v] = vec_fma(vec_all(k->c[state]), next, sum[v]);
+    }
 }
 
-/* Straight runs of STRAIGHT states: a loop's end that is mispredicted costs as much as some of them. */
-enum { STRAIGHT = 16 };
+/* Straight runs of STRAIGHT states: a loop's end that is mispredicted costs as much as some of them. Where states are
+ * taken side by side a chain comes after the other, so that few sums are under way. */
+enum { STRAIGHT = 16, OF_CHAIN = STRAIGHT / CHAINS };
 XPH_INLINE void advance_all(const column *k, int64_t states, bool near, const frame_outputs wanted)
 {
-    const vec fall = -vec_load(k->delta), inflow = vec_load(k->inflow);
-    vec sum[CHAINS] = {{0}};
+    vec fall[VEC_ABREAST], inflow[VEC_ABREAST], sum[CHAINS][VEC_ABREAST] = {{{0}}};
     int64_t n = 0;
+    EACH_VEC(i, VEC_ABREAST) fall[i] = -vec_load(k->delta + i * VEC);
+    EACH_VEC(i, VEC_ABREAST) inflow[i] = vec_load(k->inflow + i * VEC);
     for (; n + STRAIGHT <= states; n += STRAIGHT) {
         XPH_UNROLL
-        for (int64_t j = 0; j < STRAIGHT; j++)
-            sum[j % CHAINS] = advance_state(k, n + j, fall, inflow, sum[j % CHAINS], near, wanted);
+        for (int64_t j = 0; j < STRAIGHT; j += VEC_ABREAST) {
+            int64_t at = VEC_ABREAST == 1 ? j : j / OF_CHAIN + j % OF_CHAIN * CHAINS;
+            advance_states(k, n + at, VEC_ABREAST, fall, inflow, sum[at % CHAINS], near, wanted);
+        }
     }
     for (; n < states; n += CHAINS) {
         XPH_UNROLL
-        for (int64_t j = 0; j < CHAINS; j++)
-            sum[j] = advance_state(k, n + j, fall, inflow, sum[j], near, wanted);
+        for (int64_t j = 0; j < CHAINS; j++) advance_states(k, n + j, 1, fall, inflow, sum[j], near, wanted);
     }
-    if (wanted != ONLY_STATES) vec_store(k->sum, (sum[0] + sum[2]) + (sum[1] + sum[3]));
+    if (wanted == ONLY_STATES) return;
+    EACH_VEC(i, VEC_ABREAST)
+    vec_store(k->sum + i * VEC, (sum[0][i] + sum[2][i]) + (sum[1][i] + sum[3][i]));
 }
 
 /* One frame: after = decay before + delta x b, sum = sum_n c[n] after[n]. */
@@ -237,14 +278,17 @@ XPH_INLINE void advance(const column *k, int64_t states, const frame_outputs wan
 }
 
 /* b or c of a frame; where N must be filled up, in `buffer`. */
-XPH_INLINE const real *frame_row(const group *g, const void *matrix, int64_t ld, int64_t t,
-                                 real buffer[MOST_STATES])
+XPH_INLINE const real *filled_row(const group *g, const real *row, real buffer[MOST_STATES])
 {
-    const real *row = (const real *)matrix + row_of(g, t) * ld;
     if (g->states == g->a->states) return row;
     memset(buffer + g->a->states, 0, (size_t)(g->states - g->a->states) * sizeof(real));
     memcpy(buffer, row, (size_t)g->a->states * sizeof(real));
     return buffer;
+}
+XPH_INLINE const real *frame_row(const group *g, const void *matrix, int64_t ld, int64_t t,
+                                 real buffer[MOST_STATES])
+{
+    return filled_row(g, (const real *)matrix + row_of(g, t) * ld, buffer);
 }
 
 #endif

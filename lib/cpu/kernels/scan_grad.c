@@ -211,7 +211,7 @@ XPH_INLINE void prefetch_going_back(const work *w, int64_t t, int64_t c)
         prefetch_inputs(&w->next, CHUNK - 1 - t, c);
 }
 
-/* VEC channels through frames [i, i + frames), with a mark before every stretch; h holds the state in
+/* COLUMN channels through frames [i, i + frames), with a mark before every stretch; h holds the state in
  * between. */
 static void keep_column(const work *w, int64_t t, int64_t i, int64_t frames, int64_t c)
 {
@@ -244,7 +244,7 @@ static const real *run_span(const work *w, const real *from, int64_t t, int64_t 
     for (int64_t i = 0; i < frames; i += CHUNK) {
         int64_t now = int_min(CHUNK, frames - i);
         functions_of(w, t, i, now);
-        for (int64_t c = 0; c < w->g.blocks * LANES; c += VEC) keep_column(w, t, i, now, c);
+        for (int64_t c = 0; c < w->g.blocks * LANES; c += COLUMN) keep_column(w, t, i, now, c);
     }
     return frames % STRETCH ? w->slot + w->l->h : transposed_at(w, w->l->marks, frames / STRETCH);
 }
@@ -445,7 +445,7 @@ static void back_stretch(const work *w, int64_t t, int64_t first, int64_t frames
     const layout *l = w->l;
     const xph_scan_args *a = g->a;
     real *scratch = w->a->scratch;
-    for (int64_t c = 0; c < g->blocks * LANES; c += VEC) stretch_column(w, t, first, frames, c);
+    for (int64_t c = 0; c < g->blocks * LANES; c += COLUMN) stretch_column(w, t, first, frames, c);
     back_gate(w, t, first, frames);
     for (int64_t i = frames - 1; i >= 0; i--) {
         int64_t at = (w->number * a->batch * a->time + row_of(g, t + first + i)) * a->states;

@@ -1,7 +1,7 @@
 /* The vectors of vec.h in AVX2 and FMA: 8 floats. */
 #include <immintrin.h>
 
-enum { VEC_NARROW = 4, VEC_NEAR_PAYS = 0 };
+enum { VEC_NARROW = 4, VEC_NEAR_PAYS = 1, VEC_ABREAST = 2 };
 
 #define VEC_HOLD(x)             __asm__("" : "+x"(x))
 #define VEC_FMA_HELD(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
@@ -85,17 +85,18 @@ XPH_INLINE void vec_store_part(real *to, vec v, int64_t count)
 
 /* ---- exponents ---- */
 
-/* Where the difference is not exact, close to 1, the number before it. */
+/* Where the difference is not exact, close to 1, the number before it. whole is the power itself, made beside what
+ * waits for x. */
 XPH_INLINE vec vec_floor_parts(vec x, vec *whole)
 {
     vec below = (vec)_mm256_floor_ps((__m256)x), f = x - below;
     __m256 above = _mm256_cmp_ps((__m256)(f + below), (__m256)x, _CMP_GT_OQ);
-    *whole = below;
+    *whole = (vec)((vec_bits)(below + vec_all(ROUNDER + 127.0f)) << 23);
     return (vec)_mm256_add_epi32((__m256i)f, (__m256i)above);
 }
 XPH_INLINE vec vec_times_two_to(vec x, vec whole)
 {
-    return x * (vec)((vec_bits)(whole + vec_all(ROUNDER + 127.0f)) << 23);
+    return x * whole;
 }
 
 /* ---- sums of lanes ---- */

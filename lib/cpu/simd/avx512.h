@@ -1,7 +1,7 @@
 /* The vectors of vec.h in AVX-512 (F, BW, DQ, VL): 16 floats. */
 #include <immintrin.h>
 
-enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 1 };
+enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 1, VEC_ABREAST = 1 };
 
 #define VEC_HOLD(x)             __asm__("" : "+v"(x))
 #define VEC_FMA_HELD(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))

@@ -1,7 +1,7 @@
 /* The vectors of vec.h in 16 bytes, by the compiler's own vectors: 4 floats or 2 doubles, on every processor. A fused
  * multiply-add is taken lane by lane; where the processor has one, compilers join these. */
 
-enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 0 };
+enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 0, VEC_ABREAST = 1 };
 
 #define VEC_HOLD(x)             (void)(x)
 #define VEC_FMA_HELD(sum, a, b) sum = vec_fma(a, b, sum)

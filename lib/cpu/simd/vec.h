@@ -40,7 +40,9 @@
  *   vec_store_bytes(to, v, flip)    the low bytes of all lanes of v[0..VEC_NARROW), their bits flipped by flip
  *
  *   VEC_NARROW                      vectors that vec_store_bytes stores together
- *   VEC_NEAR_PAYS                   1: looking at what vec_exp2_falling_near asks for costs less than it saves
+ *   VEC_NEAR_PAYS                   1: looking at what a near vecs_exp2_falling asks for costs less than it saves
+ *   VEC_ABREAST                     2: chains of operations are taken side by side, in pairs and fours; 1: the processor
+ *                                   does so by itself
  */
 #ifndef XPH_CPU_SIMD_VEC_H
 #define XPH_CPU_SIMD_VEC_H

@@ -4,6 +4,11 @@
 
 #include "cpu/simd/vec.h"
 
+/* vecs_...: of `count` vectors, a constant, step by step side by side. One after another, their chains of dependent
+ * operations are longer than what a processor looks ahead. */
+enum { MOST_ABREAST = VEC_ABREAST * VEC_ABREAST };
+#define EACH_VEC(i, count) XPH_UNROLL for (int64_t i = 0; i < (count); i++)
+
 #if defined(XPH_REAL_F32)
 
 XPH_INLINE vec vec_abs(vec x)
@@ -22,19 +27,17 @@ XPH_INLINE vec vec_power_of_two(vec shifted)
     return (vec)((vec_bits)shifted << 23);
 }
 
-/* real_exp2_falling of every lane; _near: of lanes that are not below -126. */
-XPH_INLINE vec vec_exp2_falling_near(vec x)
+/* real_exp2_falling of every lane; near: none is below -126. */
+XPH_INLINE void vecs_exp2_falling(vec *x, const int64_t count, const bool near)
 {
-    vec whole, f = vec_floor_parts(x, &whole);
-    vec q = vec_fma(vec_all(FALL_5), f, vec_all(FALL_4));
-    q = vec_fma(q, f, vec_all(FALL_3));
-    q = vec_fma(q, f, vec_all(FALL_2));
-    q = vec_fma(q, f, vec_all(FALL_1));
-    return vec_times_two_to(vec_fma(q, f, vec_all(1.0f)), whole);
-}
-XPH_INLINE vec vec_exp2_falling(vec x)
-{
-    return vec_exp2_falling_near(vec_at_least(x, vec_all(-126.0f)));
+    vec whole[MOST_ABREAST], q[MOST_ABREAST];
+    if (!near) EACH_VEC(i, count) x[i] = vec_at_least(x[i], vec_all(-126.0f));
+    EACH_VEC(i, count) x[i] = vec_floor_parts(x[i], &whole[i]);
+    EACH_VEC(i, count) q[i] = vec_fma(vec_all(FALL_5), x[i], vec_all(FALL_4));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(FALL_3));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(FALL_2));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(FALL_1));
+    EACH_VEC(i, count) x[i] = vec_times_two_to(vec_fma(q[i], x[i], vec_all(1.0f)), whole[i]);
 }
 
 XPH_INLINE vec vec_exp_reduce(vec x, vec above, vec *r)
@@ -61,18 +64,25 @@ XPH_INLINE vec vec_exp(vec x)
     return vec_exp_within(vec_at_least(vec_at_most(x, vec_all(EXP_HIGHEST)), vec_all(EXP_LOWEST)));
 }
 
-XPH_INLINE vec vec_exp_minus(vec x, float above, float unit, vec *power)
+XPH_INLINE void vecs_exp_minus(vec *x, vec *power, const int64_t count, float above, float unit)
 {
     const vec rounder = vec_all(ROUNDER + above);
-    vec shifted = vec_fma(x, vec_all(-0x1.715476p+0f), rounder), n = shifted - rounder;
-    vec r = vec_fma(n, vec_all(LN2_HIGH), x);
-    vec q = vec_fma(vec_all(EXP_6 / 2 * unit), r, vec_all(-EXP_5 / 2 * unit));
-    q = vec_fma(q, r, vec_all(EXP_4 / 2 * unit));
-    q = vec_fma(q, r, vec_all(-EXP_3 / 2 * unit));
-    q = vec_fma(q, r, vec_all(0.5f * unit));
-    q = vec_fma(q, r, vec_all(-unit));
-    *power = vec_power_of_two(shifted);
-    return vec_fma(q, r, vec_all(unit));
+    vec q[MOST_ABREAST];
+    EACH_VEC(i, count) power[i] = vec_fma(x[i], vec_all(-0x1.715476p+0f), rounder);
+    EACH_VEC(i, count) x[i] = vec_fma(power[i] - rounder, vec_all(LN2_HIGH), x[i]);
+    EACH_VEC(i, count) q[i] = vec_fma(vec_all(EXP_6 / 2 * unit), x[i], vec_all(-EXP_5 / 2 * unit));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(EXP_4 / 2 * unit));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(-EXP_3 / 2 * unit));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(0.5f * unit));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(-unit));
+    EACH_VEC(i, count) power[i] = vec_power_of_two(power[i]);
+    EACH_VEC(i, count) x[i] = vec_fma(q[i], x[i], vec_all(unit));
+}
+
+XPH_INLINE vec vec_exp_minus(vec x, float above, float unit, vec *power)
+{
+    vecs_exp_minus(&x, power, 1, above, unit);
+    return x;
 }
 
 XPH_INLINE vec vec_minus_within(vec x, float lowest)
@@ -81,26 +91,39 @@ XPH_INLINE vec vec_minus_within(vec x, float lowest)
 }
 
 /* e^-|x| */
+XPH_INLINE void vecs_exp_down(vec *x, const int64_t count)
+{
+    vec power[MOST_ABREAST];
+    EACH_VEC(i, count) x[i] = vec_at_most(vec_abs(x[i]), vec_all(-MINUS_LOWEST));
+    vecs_exp_minus(x, power, count, 126.0f, 2.0f);
+    EACH_VEC(i, count) x[i] *= power[i];
+}
 XPH_INLINE vec vec_exp_down(vec x)
 {
-    vec power, part = vec_exp_minus(vec_at_most(vec_abs(x), vec_all(-MINUS_LOWEST)), 126.0f, 2.0f, &power);
-    return part * power;
+    vecs_exp_down(&x, 1);
+    return x;
 }
 
-XPH_INLINE vec vec_one_and_exp_minus(vec x)
+XPH_INLINE void vecs_one_and_exp_minus(vec *x, const int64_t count)
 {
-    vec power, part = vec_exp_minus(vec_minus_within(x, MINUS_LOWEST), 129.0f, 0.25f, &power);
-    return vec_fma(part, power, vec_all(1.0f));
+    vec power[MOST_ABREAST];
+    EACH_VEC(i, count) x[i] = vec_minus_within(x[i], MINUS_LOWEST);
+    vecs_exp_minus(x, power, count, 129.0f, 0.25f);
+    EACH_VEC(i, count) x[i] = vec_fma(x[i], power[i], vec_all(1.0f));
 }
 
 XPH_INLINE vec vec_sigmoid(vec x)
 {
-    return vec_all(1.0f) / vec_one_and_exp_minus(x);
+    vecs_one_and_exp_minus(&x, 1);
+    return vec_all(1.0f) / x;
 }
 
-XPH_INLINE vec vec_silu(vec x)
+XPH_INLINE void vecs_silu(vec *x, const int64_t count)
 {
-    return x / vec_one_and_exp_minus(x);
+    vec one_and[MOST_ABREAST];
+    EACH_VEC(i, count) one_and[i] = x[i];
+    vecs_one_and_exp_minus(one_and, count);
+    EACH_VEC(i, count) x[i] /= one_and[i];
 }
 
 /* The slope of SiLU, and sigmoid(x) but for x far below 0. */
@@ -119,23 +142,27 @@ XPH_INLINE vec vec_silu_slope(vec x)
     return vec_silu_parts(x, &s);
 }
 
-/* Of u = e^-|x|. */
-XPH_INLINE vec vec_softplus_of(vec x, vec u)
+/* softplus(x), u = e^-|x|. */
+XPH_INLINE void vecs_softplus_of(vec *x, const vec *u, const int64_t count)
 {
-    vec q = vec_fma(vec_all(LOG_9), u, vec_all(LOG_8));
-    q = vec_fma(q, u, vec_all(LOG_7));
-    q = vec_fma(q, u, vec_all(LOG_6));
-    q = vec_fma(q, u, vec_all(LOG_5));
-    q = vec_fma(q, u, vec_all(LOG_4));
-    q = vec_fma(q, u, vec_all(LOG_3));
-    q = vec_fma(q, u, vec_all(LOG_2));
-    q = vec_fma(q, u, vec_all(LOG_1));
-    return vec_fma(q, u, vec_at_least(x, vec_all(0.0f)));
+    vec q[MOST_ABREAST];
+    EACH_VEC(i, count) q[i] = vec_fma(vec_all(LOG_9), u[i], vec_all(LOG_8));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_7));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_6));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_5));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_4));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_3));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_2));
+    EACH_VEC(i, count) q[i] = vec_fma(q[i], u[i], vec_all(LOG_1));
+    EACH_VEC(i, count) x[i] = vec_fma(q[i], u[i], vec_at_least(x[i], vec_all(0.0f)));
 }
 
-XPH_INLINE vec vec_softplus(vec x)
+XPH_INLINE void vecs_softplus(vec *x, const int64_t count)
 {
-    return vec_softplus_of(x, vec_exp_down(x));
+    vec u[MOST_ABREAST];
+    EACH_VEC(i, count) u[i] = x[i];
+    vecs_exp_down(u, count);
+    vecs_softplus_of(x, u, count);
 }
 
 /* softplus(x) and its slope sigmoid(x), from one exponential. */
@@ -144,7 +171,8 @@ XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
     const vec one = vec_all(1.0f);
     vec u = vec_exp_down(x);
     *slope = vec_where_minus(x, u, one) / (one + u);
-    return vec_softplus_of(x, u);
+    vecs_softplus_of(&x, &u, 1);
+    return x;
 }
 
 XPH_INLINE vec vec_log1p_unit(vec x)
@@ -195,20 +223,29 @@ XPH_INLINE vec vec_log(vec x)
       return x;                                                                                              \
     }
 XPH_EACH_LANE(exp)
-XPH_EACH_LANE(exp2_falling)
 XPH_EACH_LANE(exp_down)
 XPH_EACH_LANE(log)
 XPH_EACH_LANE(log1p_unit)
 XPH_EACH_LANE(tanh)
 XPH_EACH_LANE(sigmoid)
-XPH_EACH_LANE(silu)
 XPH_EACH_LANE(silu_slope)
-XPH_EACH_LANE(softplus)
 #  undef XPH_EACH_LANE
 
-XPH_INLINE vec vec_exp2_falling_near(vec x)
+XPH_INLINE void vecs_exp2_falling(vec *x, const int64_t count, const bool near)
 {
-    return vec_exp2_falling(x);
+    (void)near;
+    EACH_VEC(i, count)
+    for (int l = 0; l < VEC; l++) x[i][l] = real_exp2_falling(x[i][l]);
+}
+XPH_INLINE void vecs_silu(vec *x, const int64_t count)
+{
+    EACH_VEC(i, count)
+    for (int l = 0; l < VEC; l++) x[i][l] = real_silu(x[i][l]);
+}
+XPH_INLINE void vecs_softplus(vec *x, const int64_t count)
+{
+    EACH_VEC(i, count)
+    for (int l = 0; l < VEC; l++) x[i][l] = real_softplus(x[i][l]);
 }
 XPH_INLINE vec vec_silu_parts(vec x, vec *sigmoid)
 {
@@ -223,9 +260,27 @@ XPH_INLINE vec vec_softplus_both(vec x, vec *slope)
         s[i] = (x[i] < R(0.0) ? u : R(1.0)) / (R(1.0) + u);
     }
     *slope = s;
-    return vec_softplus(x);
+    vecs_softplus(&x, 1);
+    return x;
 }
 
 #endif
+
+/* Of one vector. */
+XPH_INLINE vec vec_exp2_falling(vec x)
+{
+    vecs_exp2_falling(&x, 1, false);
+    return x;
+}
+XPH_INLINE vec vec_silu(vec x)
+{
+    vecs_silu(&x, 1);
+    return x;
+}
+XPH_INLINE vec vec_softplus(vec x)
+{
+    vecs_softplus(&x, 1);
+    return x;
+}
 
 #endif
