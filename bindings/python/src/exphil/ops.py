@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 from ._native import ffi, lib
 from .arrays import number
 from .context import Context, context_or_default
-from .errors import text
+from .errors import make_error, text
 from .handle import Config
 from .ops_call import Bound, Call, Numbers, OpInfo, backward, compute, count, look, option
 from .ops_table import OPS
@@ -57,7 +57,7 @@ def _prepared(prepare: Callable[..., Any], args: Sequence[Any], kwargs: Dict[str
 def _refuse_jax(call: Call, why: str) -> None:
     for field, one in zip(call.op.inputs, call.arrays):
         if _is_jax(one):
-            raise TypeError(f"{call.op.name}: {field.name} is an array of JAX: {why}")
+            raise TypeError(f"{call.op.title}: {field.name} is an array of JAX: {why}")
 
 
 def _shape(value: Any, name: str) -> Tuple[int, ...]:
@@ -100,11 +100,11 @@ def _of_one_group(value: Any, name: str, u: Any) -> Any:
     """B or C without the axis of groups; mamba_ssm's other forms are refused."""
     rank = 3 if value is None else len(value.shape)
     if rank == 2 and len(u.shape) == 3:
-        raise ValueError(f"scan: {name} has 2 dimensions: it must vary with time, [B,N,L], one group only")
+        raise make_error(lib.EXPHIL_E_INVALID, f"selective_scan: {name} has 2 dimensions, must vary with time: [B,N,L], one group only")
     if rank != 4:
         return value
     if value.shape[1] != 1:
-        raise ValueError(f"scan: {name} has {value.shape[1]} groups, one group only is there")
+        raise make_error(lib.EXPHIL_E_INVALID, f"selective_scan: {name} has {value.shape[1]} groups, one group only is there")
     return value[:, 0]
 
 
