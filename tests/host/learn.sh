@@ -11,9 +11,9 @@ frames=$(slow 80000 8000)
 expect 0 '"world":"cartpole"' learn --world cartpole --frames "$frames" --episodes 20 --seed 3 --threads 1 --json --out one
 [ "$(value out score)" = 500.0 ] || [ "$frames" -lt 80000 ] || complain "$frames frames bring $(value out score)"
 [ "$(value out recomputed)" = 0.0 ] || complain "what was played is recomputed with $(value out recomputed)"
-expect 0 "frames of cartpole" learn --world cartpole --frames "$frames" --episodes 2 --seed 3 --threads 2 --quiet --out two
+expect 0 "frames of cartpole" learn --world cartpole --frames "$frames" --episodes 20 --seed 3 --threads 2 --quiet --out two
 cmp -s one two || complain "two threads learn otherwise than one"
-expect 0 "frames of cartpole" learn --world cartpole --frames "$frames" --episodes 2 --seed 4 --threads 2 --quiet --out three
+expect 0 "frames of cartpole" learn --world cartpole --frames "$frames" --episodes 20 --seed 4 --threads 2 --quiet --out three
 cmp -s one three && complain "another seed learns the same"
 expect 0 "blocks" info one
 

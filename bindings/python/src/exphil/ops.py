@@ -100,7 +100,7 @@ def _of_one_group(value: Any, name: str, u: Any) -> Any:
     """B or C without the axis of groups; mamba_ssm's other forms are refused."""
     rank = 3 if value is None else len(value.shape)
     if rank == 2 and len(u.shape) == 3:
-        raise make_error(lib.EXPHIL_E_INVALID, f"selective_scan: {name} has 2 dimensions, must vary with time: [B,N,L], one group only")
+        raise make_error(lib.EXPHIL_E_INVALID, f"selective_scan: {name} has 2 dimensions, must have 3, [B,N,L]: one group only")
     if rank != 4:
         return value
     if value.shape[1] != 1:
