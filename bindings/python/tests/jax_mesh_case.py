@@ -145,7 +145,7 @@ def explicit_refusals():
     inside = jax.shard_map(lambda x, some: jax.vmap(lambda x: operation(**{**some, "x": x}))(x), mesh=mesh,
                            in_specs=(Spec("b"), parts_of(arrays)), out_specs=Spec("b"))
     assert same(jax.jit(inside)(given["x"], given), operation(**arrays))
-    refused(ValueError, "norm: weight has", jax.jit(operation), given["x"], given["weight"][1:], given["bias"])
+    refused(ValueError, "layer_norm_silu: weight has", jax.jit(operation), given["x"], given["weight"][1:], given["bias"])
 
 
 def auto():
