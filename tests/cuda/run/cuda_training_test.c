@@ -13,7 +13,7 @@
 #if defined(EXPHIL_SANITIZE) /* five times as slow, and about other mistakes */
 enum { UPDATES = 4, SANITIZED = 1 };
 #else
-enum { UPDATES = 50, SANITIZED = 0 };
+enum { UPDATES = 25, SANITIZED = 0 };
 #endif
 
 static train_plan on_gpu(train_plan plan)
@@ -55,7 +55,7 @@ static void compare(train_plan plan, double tolerance)
                   cpu[UPDATES], worst);
     if (!(worst <= tolerance))
         fail_msg("%s: losses differ by %g, at most %g is allowed", plan.model.blocks, worst, tolerance);
-    if (UPDATES >= 50) assert_true(cpu[UPDATES] < cpu[1]);
+    if (!SANITIZED) assert_true(cpu[UPDATES] < cpu[1]);
 }
 
 static void late(void)
