@@ -26,6 +26,13 @@ def test_info_tells_the_settings(spec):
     assert model.sampling()["time"] == 12 and model.sampling()["delay_frames"] == 2
 
 
+def test_repr(spec):
+    model = exphil.Model(spec, blocks="lstm ffn", hidden=24)
+    assert repr(model) == f"<exphil.Model lstm ffn, hidden 24, {model.info.parameter_count} parameters, {spec.layout}>"
+    model.close()
+    assert repr(model) == "<exphil.Model, closed>"
+
+
 @pytest.mark.parametrize("settings, word", [
     ({"blocks": "gru transformer"}, "transformer"), ({"hidden": -4}, "hidden"), ({"delay_frames": 65}, "delay_frames"),
     ({"mode": 7}, "mode"),

@@ -267,6 +267,33 @@ def test_wrong_chunks():
         exphil.torch.Policy(make(blocks="mlp").config, hidden=3)
 
 
+def test_states_of_other_shapes():
+    floats, ids, past = torch.zeros(2, 4, 6), torch.zeros(2, 4, 2, dtype=torch.int64), torch.zeros(2, 4, 1, 4, dtype=torch.int64)
+    for words in (dict(blocks="lstm"), dict(blocks="attention", mode="window", window_frames=5)):
+        policy, frame = make(**words), dict(floats=floats[:, 0], ids=ids[:, 0], deterministic=True)
+        with pytest.raises(ValueError, match=r'state\["actions"\] is of shape \[3, 1, 4\], must be \[2, 1, 4\]'):
+            policy.step(policy.initial_state(3), **frame)
+        state = policy.initial_state(2)
+        for name in [name for name in state if name != "actions"]:
+            with pytest.raises(ValueError, match=rf'state\["{name}"\] is of shape \[1'):
+                policy.step(dict(state, **{name: state[name][:1]}), **frame)
+            with pytest.raises(ValueError, match=f'state has no "{name}"'):
+                policy.step({key: value for key, value in state.items() if key != name}, **frame)
+    policy = make(blocks="lstm")
+    with pytest.raises(ValueError, match=r"state\[.blocks.0.*is of shape \[3"):
+        policy(floats, ids, past, state=policy.blocks_state(3))
+
+
+@pytest.mark.parametrize("column, value", [(0, -1), (1, 1000)])
+def test_values_that_no_table_has(column, value):
+    policy = make(blocks="mlp")
+    name, most = policy.config.ids[column].name, policy.config.ids[column].entries - 1
+    ids = torch.zeros(3, 2, dtype=torch.int64)
+    ids[1, column] = value
+    with pytest.raises(IndexError, match=rf"ids: {name} is {value}, must lie in 0\.\.{most}"):
+        policy.step(policy.initial_state(3), torch.zeros(3, 6), ids, deterministic=True)
+
+
 def test_what_is_no_chunk_and_trains_no_more(tmp_path):
     with pytest.raises(ValueError, match=r"a chunk is \[B,T,...\], this one is of shape \[4, 6\]"):
         make(blocks="mlp", no_previous_action=True)(torch.zeros(4, 6), torch.zeros(4, 2, dtype=torch.int64))

@@ -182,6 +182,12 @@ class Model(Handle):
         """Pickles the weights; where they are unpickled they go onto the default context."""
         return Model.load_memory, (self.to_bytes(),)
 
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<exphil.Model, closed>"
+        info = self.info
+        return f"<exphil.Model {info.blocks}, hidden {info.hidden}, {info.parameter_count} parameters, {info.layout}>"
+
     @property
     def info(self) -> ModelInfo:
         """Sizes, hashes and settings."""

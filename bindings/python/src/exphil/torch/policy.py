@@ -123,25 +123,33 @@ class Policy(nn.Module):
 
     # ---- state -----------------------------------------------------------------------------------------------
 
-    def _zeros(self, batch: int, shape: Sequence[int]) -> Tensor:
-        return self.input.weight.new_zeros((batch, *shape))
-
-    def blocks_state(self, batch: int) -> State:
-        """What the blocks carry at an episode's start."""
+    def _carried(self) -> Dict[str, Tuple[int, ...]]:
+        """Shapes [...] of what the blocks carry of one lane."""
         return {
-            f"blocks.{i}.{name}": self._zeros(batch, shape)
+            f"blocks.{i}.{name}": tuple(shape)
             for i, kind in enumerate(self.config.kinds)
             for name, shape in BLOCKS[kind].carries(self.config).items()
         }
 
+    def _kept(self) -> Dict[str, Tuple[int, ...]]:
+        """The same of what step needs."""
+        c = self.config
+        shapes: Dict[str, Tuple[int, ...]] = {"actions": (max(c.slots, 1), len(c.heads))}
+        if c.mode == "carry":
+            return dict(shapes, **self._carried())
+        return dict(shapes, rows=(c.window_frames, c.inputs), count=())
+
+    def blocks_state(self, batch: int) -> State:
+        """What the blocks carry at an episode's start."""
+        zeros = self.input.weight.new_zeros
+        return {name: zeros((batch, *shape)) for name, shape in self._carried().items()}
+
     def initial_state(self, batch: int = 1) -> State:
         """What step needs at an episode's start."""
-        c, neutral = self.config, self.heads.codec.neutral
-        state = {"actions": neutral.expand(batch, max(c.slots, 1), len(c.heads)).clone()}
-        if c.mode == "carry":
-            state.update(self.blocks_state(batch))
-        else:
-            state["rows"] = self._zeros(batch, (c.window_frames, c.inputs))
+        neutral, zeros = self.heads.codec.neutral, self.input.weight.new_zeros
+        state = {name: zeros((batch, *shape)) for name, shape in self._kept().items()}
+        state["actions"] = neutral.expand(state["actions"].shape).clone()
+        if "count" in state:
             state["count"] = torch.zeros(batch, dtype=torch.int64, device=neutral.device)
         return state
 
@@ -191,8 +199,22 @@ class Policy(nn.Module):
         picked += [told] if told is not None else []
         if picked:
             columns = torch.cat(picked, -1).unbind(-1)
-            parts += [table(column) for table, column in zip(self._tables, columns)]
+            try:
+                parts += [table(column) for table, column in zip(self._tables, columns)]
+            except IndexError:  # torch's, which does not say of what
+                raise IndexError(self._out_of_range(columns)) from None
         return torch.cat(parts + ([past] if past is not None else []), -1)
+
+    def _out_of_range(self, columns: Sequence[Tensor]) -> str:
+        """Which value of ids, conditions or the delay no table has."""
+        c = self.config
+        names = [f"ids: {one.name}" for one in c.ids] + [f"conditions: {one.name}" for one in c.conditions] + ["the delay"]
+        for name, table, column in zip(names, self._tables, columns):
+            most, found = len(table.weight) - 1, [int(column.min()), int(column.max())]
+            for value in found:
+                if not 0 <= value <= most:
+                    return f"{name} is {value}, must lie in 0..{most}"
+        return "a value of ids or conditions is out of range"
 
     def numbers(self, past: Tensor) -> Optional[Tensor]:
         """Past actions [...,S,A] as the numbers [...,S*L] of a row."""
@@ -241,7 +263,7 @@ class Policy(nn.Module):
         lead = (_any(floats, ids)).shape[:2]
         numbers = None if not c.slots else self.numbers(_slots(past, c))
         row = self.row(floats, ids, self.told(conditions, delay_frames, lead), numbers)
-        at = self.blocks_state(lead[0]) if state is None else state
+        at = self.blocks_state(lead[0]) if state is None else _fitting(state, lead[0], self._carried())
         u, after = self.network(row, at, None if reset is None else reset.to(torch.bool))
         logits, _ = self.heads.decide(u, numbers, lambda h, part: part[..., 0] if actions is None else actions[..., h])
         return Output(logits, None if self.value is None else self.value(u), after)
@@ -280,7 +302,8 @@ class Policy(nn.Module):
         delay = (c.delays or (c.delay_frames,))[self.delay_index(delay_frames)]
         if deliver not in ("due", "decided"):
             raise ValueError(f'deliver is "{deliver}", must be "due" or "decided"')
-        before, lead = state["actions"], _any(floats, ids).shape[:1]
+        lead = _any(floats, ids).shape[:1]
+        before = _fitting(state, lead[0], self._kept())["actions"]
         numbers = self.numbers(self._seen(before, delay))
         row = self.row(floats, ids, self.told(conditions, delay_frames, lead), numbers)
         u, after = self._frame(row, state)
@@ -368,6 +391,16 @@ def _wanted(given: Optional[Tensor], name: str, count: int) -> Tensor:
         found = "missing" if given is None else f"of shape {list(given.shape)}"
         raise ValueError(f"{name} are {found}, the policy has {count} of them")
     return given
+
+
+def _fitting(state: State, batch: int, shapes: Dict[str, Tuple[int, ...]]) -> State:
+    """The state, if it has these tensors for the batch."""
+    for name, shape in shapes.items():
+        if name not in state:
+            raise ValueError(f'state has no "{name}": initial_state and blocks_state give what there must be')
+        if tuple(state[name].shape) != (batch, *shape):
+            raise ValueError(f'state["{name}"] is of shape {list(state[name].shape)}, must be {[batch, *shape]}')
+    return state
 
 
 def _slots(past: Optional[Tensor], c: Config) -> Tensor:
