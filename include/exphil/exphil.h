@@ -1166,14 +1166,27 @@ typedef struct exphil_trainer exphil_trainer;
 /* Several processes or threads train one model, each with its own trainer, data and communicator.
  * all_reduce replaces data[count] (EXPHIL_TYPE_F32 or F64, host memory) by the sum over all ranks, added
  * in rank order so that every rank gets the same bits. It returns 0, or a nonzero code that stops the
- * update with EXPHIL_E_IO; the next call begins the update again (see exphil_trainer_step).
- * exphil_trainer_step calls it once per update. Gradients are averaged over the ranks. */
+ * update with EXPHIL_E_IO; the next call begins the update again (see exphil_trainer_step). It must end, with
+ * a failure if need be, when another rank does not come.
+ * How gradients are joined says exphil_trainer_config.reduction; ranks.h says how ranks share data and
+ * checkpoints. */
 typedef struct exphil_communicator {
     size_t struct_size;
     void *user;
     int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type);
     int32_t rank, ranks; /* 0 <= rank < ranks */
 } exphil_communicator;
+
+/* How the gradients of several ranks are joined. */
+enum {
+    /* each rank divides by the weight of its own batch, and the mean over the ranks is taken, as in 0.1:
+     * exphil_trainer_step calls all_reduce once an update. Ranks know nothing else of each other */
+    EXPHIL_REDUCTION_MEANS = 0,
+    /* the update is that of the ranks' batches taken as one: sums of gradients over the weight of all of them,
+     * whatever each has of it. Making the trainer, updates, saving and resuming are then calls that all ranks
+     * make, in the same order (ranks.h) */
+    EXPHIL_REDUCTION_SUMS = 1
+};
 
 /* Arithmetic of training; weights and moments stay F32. F16 uses dynamic loss scaling. */
 enum {
@@ -1220,9 +1233,12 @@ typedef struct exphil_trainer_config {
     /* 1: what is computed over a chunk has the bits of the steps of play, on the CPU, also where blocks are attention,
      * of which long chunks are otherwise computed in another order (learn.h) */
     int32_t as_played;
+    int32_t reduction; /* with a communicator: EXPHIL_REDUCTION_... */
+    int32_t reserved;  /* must be 0 */
 } exphil_trainer_config;
 /* clang-format off */
-#define EXPHIL_TRAINER_CONFIG_INIT { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_TRAINER_CONFIG_INIT \
+  { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher

@@ -1,6 +1,7 @@
 /* Resuming a run: the file is not trusted, and nothing of the trainer changes before all of it has been
  * checked. */
 #include "train/checkpoint.h"
+#include "train/ranks.h"
 #include "train/settings.h"
 
 static exphil_status read_counters(const xph_json *json, uint64_t counters[XPH_CHECKPOINT_COUNTERS],
@@ -74,21 +75,16 @@ static exphil_status take_arrays(xph_checkpoint *c, xph_tensors *file, exphil_er
     return EXPHIL_OK;
 }
 
-typedef struct loss_scale {
-    double value;
-    int64_t good;
-} loss_scale;
-
-static exphil_status read_scale(const xph_json *json, loss_scale *scale, exphil_error *error)
+static exphil_status read_scale(const xph_json *json, xph_stored_run *run, exphil_error *error)
 {
     int32_t object;
     uint64_t bits, good;
     XPH_TRY(xph_json_get(json, 0, "loss_scale", XPH_JSON_OBJECT, &object, error));
     XPH_TRY(xph_json_get_hex(json, object, "value", &bits, error));
     XPH_TRY(xph_json_get_hex(json, object, "good", &good, error));
-    memcpy(&scale->value, &bits, sizeof bits);
-    scale->good = (int64_t)(good & 0xffffffffu);
-    if (!(scale->value >= 1.0 && scale->value <= 0x1p24))
+    memcpy(&run->loss_scale, &bits, sizeof bits);
+    run->good = (int64_t)(good & 0xffffffffu);
+    if (!(run->loss_scale >= 1.0 && run->loss_scale <= 0x1p24))
         return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: loss_scale.value is out of range");
     return EXPHIL_OK;
 }
@@ -110,9 +106,10 @@ static exphil_status install_state(xph_checkpoint *c)
 }
 
 /* From here on only the device can fail. */
-static exphil_status install(xph_checkpoint *c, const uint64_t counters[XPH_CHECKPOINT_COUNTERS],
-                             const loss_scale *scale, exphil_error *error)
+static exphil_status install(xph_stored_run *run, exphil_error *error)
 {
+    xph_checkpoint *c = &run->copies;
+    const uint64_t *counters = run->counters;
     exphil_trainer *trainer = c->trainer;
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_checkpoint_stream(c);
@@ -131,7 +128,7 @@ static exphil_status install(xph_checkpoint *c, const uint64_t counters[XPH_CHEC
     trainer->base_frames = counters[6];
     trainer->metrics = (exphil_metrics)EXPHIL_METRICS_INIT;
     trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
-    return xph_control_begin(trainer, scale->value, scale->good, error);
+    return xph_control_begin(trainer, run->loss_scale, run->good, error);
 }
 
 static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[XPH_CHECKPOINT_COUNTERS],
@@ -152,32 +149,29 @@ static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters
     return exphil_prefetcher_seek(trainer->prefetcher, epoch, index, error);
 }
 
-static exphil_status resume_from(xph_checkpoint *c, xph_tensors *file, const xph_json *json,
-                                 exphil_error *error)
+/* Counters and arrays, into memory that is there. */
+static exphil_status read_run(xph_stored_run *run, xph_tensors *file, const xph_json *json, exphil_error *error)
 {
-    uint64_t counters[XPH_CHECKPOINT_COUNTERS];
-    loss_scale scale = {1.0, 0};
-    XPH_TRY(read_counters(json, counters, error));
-    if (c->trainer->precision == EXPHIL_PRECISION_F16) XPH_TRY(read_scale(json, &scale, error));
+    xph_checkpoint *c = &run->copies;
+    XPH_TRY(read_counters(json, run->counters, error));
+    if (c->trainer->precision == EXPHIL_PRECISION_F16) XPH_TRY(read_scale(json, run, error));
     XPH_TRY(xph_checkpoint_list(c, error));
     XPH_TRY(take_arrays(c, file, error));
-    if (c->beside) XPH_TRY(c->beside->check(c->beside->user, error));
-    XPH_TRY(seek(c->trainer, counters, error));
-    return install(c, counters, &scale, error);
+    return c->beside ? c->beside->check(c->beside->user, error) : EXPHIL_OK;
 }
 
 /* Without a prefetcher the first batch must have the file's shape. Until it comes, no more memory is allocated
  * than the file's own size accounts for. */
 static exphil_status read_shape(const exphil_trainer *trainer, const xph_tensors *file, const xph_json *json,
-                                int64_t *batch, int64_t *time, exphil_error *error)
+                                int64_t lanes, int64_t *batch, int64_t *time, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     XPH_TRY(xph_json_get_int(json, 0, "batch", 1, 4096, batch, error));
     XPH_TRY(xph_json_get_int(json, 0, "time", 1, 65536, time, error));
-    if (trainer->feed.net && (trainer->feed.batch != *batch || trainer->feed.time != *time))
+    if (trainer->feed.net && (lanes != *batch || trainer->feed.time != *time))
         return xph_fail(error, EXPHIL_E_MISMATCH,
                         "checkpoint has batches of %lld x %lld, this run of %lld x %lld", (long long)*batch,
-                        (long long)*time, (long long)trainer->feed.batch, (long long)trainer->feed.time);
+                        (long long)*time, (long long)lanes, (long long)trainer->feed.time);
     if (shape->mode == EXPHIL_MODE_WINDOW && *time != shape->window)
         return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: time is %lld, the model's window is %lld",
                         (long long)*time, (long long)shape->window);
@@ -205,56 +199,44 @@ static exphil_status read_text(const xph_tensors *file, const char *key, const c
     return EXPHIL_OK;
 }
 
-static exphil_status resume_json(exphil_trainer *trainer, const char *path, xph_tensors *file,
-                                 const xph_json *json, xph_beside *beside, exphil_error *error)
+static exphil_status read_json(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t lanes,
+                               xph_tensors *file, const xph_json *json, xph_beside *beside, exphil_error *error)
 {
-    xph_checkpoint c = {.trainer = trainer};
     int64_t batch = 0, time = 0;
     XPH_TRY(xph_settings_check(trainer, json, error));
-    XPH_TRY(read_shape(trainer, file, json, &batch, &time, error));
+    XPH_TRY(read_shape(trainer, file, json, lanes, &batch, &time, error));
     const xph_array *there = xph_tensors_find(file, XPH_CHECKPOINT_BESIDE);
     if (beside && beside->fit && there) XPH_TRY(beside->fit(beside->user, there->bytes, beside, error));
-    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, beside, error);
-    if (status >= 0) status = resume_from(&c, file, json, error);
-    xph_checkpoint_free(&c);
-    return status;
+    XPH_TRY(xph_checkpoint_make(&run->copies, trainer, batch, time, path, beside, error));
+    return read_run(run, file, json, error);
 }
 
-/* A checkpoint without notes leaves those that the trainer has. */
-static exphil_status resume_file(exphil_trainer *trainer, const char *path, xph_tensors *file,
-                                 xph_beside *beside, exphil_error *error)
+static exphil_status read_file(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t lanes,
+                               xph_tensors *file, xph_beside *beside, exphil_error *error)
 {
     const char *text = NULL, *noted = NULL;
-    xph_notes notes = {.text = NULL};
     XPH_TRY(read_text(file, XPH_CHECKPOINT_KEY, XPH_CHECKPOINT_SUM_KEY, &text, error));
     if (!text)
         return xph_fail(error, EXPHIL_E_FORMAT, "%s%s has no %s in its metadata", path, XPH_CHECKPOINT_SUFFIX,
                         XPH_CHECKPOINT_KEY);
     XPH_TRY(read_text(file, XPH_CHECKPOINT_NOTES_KEY, XPH_CHECKPOINT_NOTES_SUM_KEY, &noted, error));
-    exphil_status status = xph_notes_take(trainer->context, noted, &notes, error);
+    exphil_status status = xph_notes_take(trainer->context, noted, &run->notes, error);
     if (status == EXPHIL_E_INVALID) return xph_fail_within(error, EXPHIL_E_FORMAT, "checkpoint");
     XPH_TRY(status);
+    run->noted = noted != NULL;
     xph_json *json = NULL;
-    status = xph_json_parse(trainer->context, text, strlen(text), XPH_CHECKPOINT_KEY, 0, &json, error);
-    if (status >= 0) {
-        status = resume_json(trainer, path, file, json, beside, error);
-        xph_json_free(json);
-    }
-    if (status >= 0 && noted) {
-        xph_notes before = trainer->notes;
-        trainer->notes = notes;
-        trainer->noted = true;
-        notes = before;
-    }
-    xph_notes_free(trainer->context, &notes);
+    XPH_TRY(xph_json_parse(trainer->context, text, strlen(text), XPH_CHECKPOINT_KEY, 0, &json, error));
+    status = read_json(run, trainer, path, lanes, file, json, beside, error);
+    xph_json_free(json);
     return status;
 }
 
-static exphil_status resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
-                            exphil_error *error)
+exphil_status xph_stored_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
+                              xph_beside *beside, exphil_error *error)
 {
     exphil_context *context = trainer->context;
     size_t bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
+    *run = (xph_stored_run){.copies = {.trainer = trainer}, .loss_scale = 1.0};
     char *name = xph_alloc(context, bytes);
     if (!name) return xph_no_memory(bytes, error);
     memcpy(name, path, strlen(path)); /* NOLINT(bugprone-not-null-terminated-result): the suffix ends it */
@@ -262,10 +244,39 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, xph_besid
     xph_tensors file;
     exphil_status status = xph_tensors_open(context, name, "checkpoint", &file, error);
     if (status >= 0) {
-        status = resume_file(trainer, path, &file, beside, error);
+        status = read_file(run, trainer, path, batch, &file, beside, error);
         xph_tensors_free(&file);
     }
     xph_free(context, name, bytes);
+    return status;
+}
+
+/* A checkpoint without notes leaves those that the trainer has. */
+exphil_status xph_stored_install(xph_stored_run *run, exphil_error *error)
+{
+    exphil_trainer *trainer = run->copies.trainer;
+    XPH_TRY(seek(trainer, run->counters, error));
+    XPH_TRY(install(run, error));
+    if (!run->noted) return EXPHIL_OK;
+    xph_notes before = trainer->notes;
+    trainer->notes = run->notes;
+    trainer->noted = true;
+    run->notes = before;
+    return EXPHIL_OK;
+}
+
+void xph_stored_free(xph_stored_run *run)
+{
+    xph_notes_free(run->copies.trainer->context, &run->notes);
+    xph_checkpoint_free(&run->copies);
+}
+
+static exphil_status resume(exphil_trainer *trainer, const char *path, xph_beside *beside, exphil_error *error)
+{
+    xph_stored_run run;
+    exphil_status status = xph_stored_read(&run, trainer, path, trainer->feed.batch, beside, error);
+    if (status >= 0) status = xph_stored_install(&run, error);
+    xph_stored_free(&run);
     return status;
 }
 
@@ -277,7 +288,10 @@ exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_status status = xph_trainer_settle(trainer, error);
-    if (status >= 0) status = resume(trainer, path, beside, error);
+    if (xph_ranks_meet(trainer))
+        status = xph_ranks_resume(trainer, path, status, error);
+    else if (status >= 0)
+        status = resume(trainer, path, beside, error);
     xph_trainer_leave(trainer);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Saving a run. */
 #include "train/checkpoint.h"
+#include "train/ranks.h"
 #include "train/settings.h"
 
 /* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
@@ -49,19 +50,20 @@ static exphil_status write_json(const xph_checkpoint *c, xph_json_out *out, exph
 
 /* ---- saving ---------------------------------------------------------------------------------------------------------- */
 
-static exphil_status fetch(xph_checkpoint *c, exphil_error *error)
+exphil_status xph_checkpoint_fetch(xph_checkpoint *c, exphil_error *error)
 {
     const exphil_trainer *trainer = c->trainer;
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_checkpoint_stream(c);
+    const size_t own_bytes = xph_checkpoint_state_bytes(trainer, c->lanes);
     exphil_status status = EXPHIL_OK;
     for (int64_t k = 0; status >= 0 && k < c->kinds; k++)
         status =
             backend->download(stream, c->arena[k], xph_checkpoint_arena(trainer, k), trainer->arena_bytes);
     if (status >= 0 && c->state_bytes && trainer->feed.net)
-        status = backend->download(stream, c->state, trainer->feed.state[0], c->state_bytes);
+        status = backend->download(stream, xph_checkpoint_own_state(c), trainer->feed.state[0], own_bytes);
     else if (c->state_bytes && trainer->resumed.state)
-        memcpy(c->state, trainer->resumed.state, c->state_bytes);
+        memcpy(xph_checkpoint_own_state(c), trainer->resumed.state, own_bytes);
     if (status >= 0) status = backend->stream_wait(stream);
     if (status < 0) return xph_fail(error, status, "checkpoint: the device failed to give its memory");
     return EXPHIL_OK;
@@ -98,21 +100,34 @@ static exphil_status write_weights(const exphil_trainer *trainer, const char *pa
     return xph_file_commit(&writer, error);
 }
 
+exphil_status xph_checkpoint_write(xph_checkpoint *c, const char *path, exphil_error *error)
+{
+    XPH_TRY(write_optimizer(c, error));
+    return write_weights(c->trainer, path, error);
+}
+
+exphil_status xph_checkpoint_shape(const exphil_trainer *trainer, int64_t *batch, int64_t *time,
+                                   exphil_error *error)
+{
+    bool made = trainer->feed.net != NULL;
+    *batch = made ? trainer->feed.batch : trainer->resumed.batch;
+    *time = made ? trainer->feed.time : trainer->resumed.time;
+    return xph_trainer_shaped(trainer)
+               ? EXPHIL_OK
+               : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
+}
+
 static exphil_status save(exphil_trainer *trainer, const char *path, const xph_beside *beside,
                           exphil_error *error)
 {
     xph_checkpoint c;
-    bool made = trainer->feed.net != NULL;
-    int64_t batch = made ? trainer->feed.batch : trainer->resumed.batch,
-            time = made ? trainer->feed.time : trainer->resumed.time;
-    if (!xph_trainer_shaped(trainer))
-        return xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
+    int64_t batch, time;
+    XPH_TRY(xph_checkpoint_shape(trainer, &batch, &time, error));
     exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, beside, error);
     if (status >= 0) status = xph_trainer_settle(trainer, error);
     if (status >= 0) status = xph_checkpoint_list(&c, error);
-    if (status >= 0) status = fetch(&c, error);
-    if (status >= 0) status = write_optimizer(&c, error);
-    if (status >= 0) status = write_weights(trainer, path, error);
+    if (status >= 0) status = xph_checkpoint_fetch(&c, error);
+    if (status >= 0) status = xph_checkpoint_write(&c, path, error);
     xph_checkpoint_free(&c);
     return status;
 }
@@ -124,7 +139,9 @@ exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, 
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
     if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = save((exphil_trainer *)(uintptr_t)trainer, path, beside, error);
+    exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
+    exphil_status status =
+        xph_ranks_meet(own) ? xph_ranks_save(own, path, error) : save(own, path, beside, error);
     xph_trainer_leave(trainer);
     return status;
 }

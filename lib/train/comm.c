@@ -1,7 +1,8 @@
 /* Training on several ranks: one all-reduce over the whole gradient arena per update, through the host's
  * communicator. The communicator takes the sum, in the order of the ranks, so that all ranks get the same
- * bits. */
-#include "train/train.h"
+ * bits. With EXPHIL_REDUCTION_MEANS each rank has divided by the weight of its own batch, and here the mean is
+ * taken; sums are those of ranks.c. */
+#include "train/ranks.h"
 
 static void scale(void *data, int64_t count, xph_type type, double factor)
 {
@@ -35,14 +36,13 @@ static exphil_status losses_bad(const exphil_trainer *trainer, bool *bad)
     return EXPHIL_OK;
 }
 
-exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error)
+static exphil_status average(exphil_trainer *trainer, exphil_error *error)
 {
     bool refused = false;
     const exphil_communicator *with = &trainer->communicator;
     const xph_backend *backend = trainer->device->backend;
     const exphil_optimizer *optimizer = trainer->optimizer;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
-    if (!with->all_reduce) return EXPHIL_OK;
     exphil_status status = losses_bad(trainer, &refused);
     if (status >= 0)
         status = backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes);
@@ -64,4 +64,10 @@ exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error)
         return xph_fail_device(error, trainer->device, status,
                                "trainer: the device failed to take its gradients");
     return EXPHIL_OK;
+}
+
+exphil_status xph_comm_join(exphil_trainer *trainer, exphil_status status, exphil_error *error)
+{
+    if (xph_ranks_meet(trainer)) return xph_ranks_sum(trainer, status, error);
+    return status >= 0 && trainer->communicator.all_reduce ? average(trainer, error) : status;
 }

@@ -18,7 +18,7 @@ typedef struct setting {
     int32_t kind;
     uint64_t value;
 } setting;
-enum { SETTINGS_MOST = 64, SHOWN_TEXT = 256 };
+enum { SHOWN_TEXT = 256 };
 
 static uint64_t bits_of(double value)
 {
@@ -163,8 +163,10 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
     to[count++] =
         (setting){"own_past_ramp_updates", WHOLE | LATER | SPARE, own->share > 0.0 ? (uint64_t)own->ramp : 0};
     to[count++] = (setting){"own_past_seed", WHOLE | LATER | SPARE, own->share > 0.0 ? own->seed : 0};
-    to[count++] = (setting){"communicator.rank", WHOLE, (uint64_t)with->rank};
-    to[count++] = (setting){"communicator.ranks", WHOLE, (uint64_t)with->ranks};
+    /* ranks that meet do together what one does alone */
+    bool alone = trainer->said != NULL;
+    to[count++] = (setting){"communicator.rank", WHOLE, alone ? 0 : (uint64_t)with->rank};
+    to[count++] = (setting){"communicator.ranks", WHOLE, alone ? 1 : (uint64_t)with->ranks};
     count += optimizer_settings(&trainer->optimizer->config, to + count);
     if (trainer->prefetcher) count += data_settings(trainer->prefetcher, to + count);
     return count;
@@ -172,13 +174,21 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
 
 void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out)
 {
-    setting settings[SETTINGS_MOST];
+    setting settings[XPH_SETTINGS_MOST];
     int64_t count = list_settings(trainer, settings);
     xph_json_open(out, "settings", '{');
     for (int64_t i = 0; i < count; i++)
         if (settings[i].value || !(settings[i].kind & SPARE))
             xph_json_add_hex(out, settings[i].name, settings[i].value);
     xph_json_close(out, '}');
+}
+
+int64_t xph_settings_values(const exphil_trainer *trainer, uint64_t value[XPH_SETTINGS_MOST])
+{
+    setting settings[XPH_SETTINGS_MOST];
+    int64_t count = list_settings(trainer, settings);
+    for (int64_t i = 0; i < count; i++) value[i] = settings[i].value;
+    return count;
 }
 
 static const char *show_delays(char text[SHOWN_TEXT], uint64_t bits)
@@ -201,6 +211,17 @@ static const char *show(char text[SHOWN_TEXT], int32_t kind, uint64_t value)
     else
         snprintf(text, SHOWN_TEXT, "%016llx", (unsigned long long)value);
     return text;
+}
+
+exphil_status xph_settings_differ(const exphil_trainer *trainer, int64_t i, uint64_t value, uint64_t first,
+                                  int32_t rank, exphil_error *error)
+{
+    setting settings[XPH_SETTINGS_MOST];
+    char own[SHOWN_TEXT], zero[SHOWN_TEXT];
+    (void)list_settings(trainer, settings);
+    const int32_t kind = settings[i].kind & ~(LATER | SPARE);
+    return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %s %s, rank 0 has %s", rank, settings[i].name,
+                    show(own, kind, value), show(zero, kind, first));
 }
 
 /* What differs, and what the file has. */
@@ -266,8 +287,8 @@ static bool allowed(const exphil_trainer *trainer, const setting *s)
 
 exphil_status xph_settings_check(const exphil_trainer *trainer, const xph_json *json, exphil_error *error)
 {
-    setting settings[SETTINGS_MOST];
-    difference list[SETTINGS_MOST];
+    setting settings[XPH_SETTINGS_MOST];
+    difference list[XPH_SETTINGS_MOST];
     int64_t count = list_settings(trainer, settings), found = 0, version;
     int32_t object;
     XPH_TRY(xph_json_get_int(json, 0, "version", 1, 1, &version, error));

@@ -7,6 +7,12 @@
 
 /* Adds the member "settings". */
 void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out);
+/* All of them as numbers, in an order of their own; returns how many. */
+enum { XPH_SETTINGS_MOST = 64 };
+int64_t xph_settings_values(const exphil_trainer *trainer, uint64_t value[XPH_SETTINGS_MOST]);
+/* EXPHIL_E_MISMATCH: what one rank has of setting i, and what rank 0 has. */
+exphil_status xph_settings_differ(const exphil_trainer *trainer, int64_t i, uint64_t value, uint64_t first,
+                                  int32_t rank, exphil_error *error);
 /* EXPHIL_E_MISMATCH names what differs: "checkpoint was made with NAME BEFORE, this run has NOW", then for each other
  * setting "; NAME BEFORE, now NOW", without values "; NAME" where a message does not hold all, or of a hash; at last
  * "; and N more". */

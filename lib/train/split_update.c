@@ -21,7 +21,7 @@ static exphil_status run_forward(exphil_trainer *trainer, const exphil_batch *ba
     xph_split *split = &trainer->split;
     xph_feed *feed = &trainer->feed;
     xph_stream *stream = xph_net_stream(feed->net);
-    const xph_given given = xph_update_given(trainer, batch, 1);
+    const xph_given given = xph_update_given(trainer, xph_mask_sum(batch), 1);
     if (states && feed->state_bytes) {
         memcpy(split->states, states, feed->state_bytes);
         XPH_TRY(backend->upload(stream, feed->state[0], split->states, feed->state_bytes));
@@ -128,9 +128,8 @@ static exphil_status run_backward(exphil_trainer *trainer, const void *dlogits, 
         status = xph_trainer_run(trainer, XPH_PART_BACKWARD | (finishes ? (uint32_t)XPH_PART_LAST : 0u));
     if (status >= 0) status = forget_values(trainer);
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
-    if (status < 0)
-        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in backward");
-    status = xph_comm_average(trainer, error);
+    if (status < 0) status = xph_fail_device(error, trainer->device, status, "trainer: the device failed in backward");
+    status = xph_comm_join(trainer, status, error);
     if (status < 0) xph_feed_swap_back(&trainer->feed);
     return status;
 }

@@ -180,6 +180,7 @@ struct exphil_trainer {
     xph_losses losses;
     exphil_communicator communicator; /* all_reduce NULL: alone */
     void *shared;                     /* host copy of the gradients for it */
+    struct xph_said *said;            /* by all ranks, in the last meeting (ranks.h); NULL: they do not meet */
     int64_t accumulate;
     int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
@@ -252,9 +253,9 @@ void xph_trainer_leave(const exphil_trainer *trainer);
 exphil_status xph_trainer_enter_open(const exphil_trainer *trainer, exphil_error *error);
 /* EXPHIL_E_INVALID, EXPHIL_E_MISMATCH, EXPHIL_E_NUMERIC: what is wrong with a batch of the host's own. */
 exphil_status xph_batch_check(const exphil_model *model, const exphil_batch *batch, exphil_error *error);
-/* What comes with a batch that is one of parts; and the numbers of the update that was begun, on their way to the
+/* What comes with a batch of this weight, the sum of its mask, that is one of parts; and the numbers of the update that was begun, on their way to the
  * host. */
-xph_given xph_update_given(const exphil_trainer *trainer, const exphil_batch *batch, int64_t parts);
+xph_given xph_update_given(const exphil_trainer *trainer, double weight, int64_t parts);
 exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t epoch, exphil_error *error);
 /* exphil_trainer_forward, with states [B, state] as reals, or NULL. */
 exphil_status xph_trainer_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
@@ -282,8 +283,9 @@ exphil_status xph_trainer_settle(exphil_trainer *trainer, exphil_error *error);
 exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, exphil_error *error);
 exphil_status xph_pending_create(exphil_trainer *trainer, exphil_error *error);
 void xph_pending_destroy(exphil_trainer *trainer);
-/* With a communicator: replaces the gradients by their mean over its ranks, then runs the update. */
-exphil_status xph_comm_average(exphil_trainer *trainer, exphil_error *error);
+/* With a communicator: replaces the gradients by what its ranks have together, then runs the update. status, with its
+ * error, is what this rank came to before: a failure is told to the others where ranks meet, and given back. */
+exphil_status xph_comm_join(exphil_trainer *trainer, exphil_status status, exphil_error *error);
 /* xph_trainer_shape makes the feed on the first call; later calls must ask for the same shape.
  * xph_trainer_drop_shape undoes it. */
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);

@@ -1,6 +1,6 @@
 /* One training run: batches in, updates of a private copy of the model's weights out. The order of all sums
  * is fixed, so a run depends on its seeds, not on the number of threads. */
-#include "train/train.h"
+#include "train/ranks.h"
 
 #define CHECKPOINT_MOST 64 /* blocks: no model has more */
 
@@ -38,6 +38,7 @@ static void free_trainer(exphil_trainer *trainer)
     xph_pending_destroy(trainer);
     xph_notes_free(context, &trainer->notes);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
+    if (trainer->said) xph_ranks_destroy(trainer);
     if (trainer->prefetcher) xph_prefetcher_release(trainer->prefetcher);
     if (trainer->optimizer) {
         atomic_store(&trainer->optimizer->attached, 0);
@@ -144,6 +145,9 @@ static exphil_status check_config(const exphil_trainer_config *config, exphil_er
     if (config->activations != EXPHIL_TYPE_F32 && config->activations != EXPHIL_TYPE_BF16)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer config: activations must be EXPHIL_TYPE_F32 or EXPHIL_TYPE_BF16");
+    if (config->reduction != EXPHIL_REDUCTION_MEANS && config->reduction != EXPHIL_REDUCTION_SUMS)
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: reduction is %d, not EXPHIL_REDUCTION_...",
+                        config->reduction);
     if (config->fake_quantize && config->fake_quantize != EXPHIL_TYPE_BF16 &&
         config->fake_quantize != EXPHIL_TYPE_I8)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
@@ -186,8 +190,9 @@ static exphil_status check_model(const exphil_model *model, const exphil_trainer
     return status < 0 ? xph_fail_within(error, status, "trainer config: fake_quantize") : EXPHIL_OK;
 }
 
+/* reduction has been checked. */
 static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given,
-                                       exphil_error *error)
+                                       int32_t reduction, exphil_error *error)
 {
     exphil_communicator known = {.struct_size = sizeof known, .ranks = 1};
     XPH_TRY(XPH_TAKE(exphil_communicator, &known, given, error));
@@ -197,7 +202,7 @@ static exphil_status take_communicator(exphil_trainer *trainer, const exphil_com
         return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known.rank,
                         known.ranks);
     trainer->communicator = known;
-    return EXPHIL_OK;
+    return given && reduction == EXPHIL_REDUCTION_SUMS ? xph_ranks_create(trainer, error) : EXPHIL_OK;
 }
 
 static exphil_status check_saved(const exphil_trainer_config *config, const exphil_optimizer *optimizer,
@@ -389,8 +394,9 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
-    if (status >= 0) status = take_communicator(made, known.communicator, error);
+    if (status >= 0) status = take_communicator(made, known.communicator, known.reduction, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
+    if (made->said) status = xph_ranks_check(made, status, error);
     if (status < 0) {
         free_trainer(made);
         return status;

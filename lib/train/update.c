@@ -1,5 +1,5 @@
 /* One update: batches through the net, gradients summed, checked and given to the optimizer. */
-#include "train/train.h"
+#include "train/ranks.h"
 
 /* What one update gathers over its batches, and what leads back to where it began. */
 typedef struct gathered {
@@ -9,26 +9,45 @@ typedef struct gathered {
     int64_t parts, moved;                    /* batches of the update; those after which the state moved on */
 } gathered;
 
-xph_given xph_update_given(const exphil_trainer *trainer, const exphil_batch *batch, int64_t parts)
+xph_given xph_update_given(const exphil_trainer *trainer, double weight, int64_t parts)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
     int64_t number = optimizer->updates + 1;
     for (int i = 0; i < 2; i++) number += trainer->pending[i].live;
-    double weight = xph_mask_sum(batch);
     return (xph_given){.update = number,
                        .scale = weight > 0.0 ? 1.0 / (weight * (double)parts) : 0.0,
                        .rates = {xph_optimizer_rates(optimizer, number),
                                  xph_optimizer_rates(optimizer, number > 1 ? number - 1 : 1)}};
 }
 
+/* What a batch weighs with those of the other ranks, where they meet. status is what this rank came to before. */
+typedef struct joint {
+    double weight;
+    int64_t frames;
+} joint;
+
+static exphil_status join(exphil_trainer *trainer, const exphil_batch *batch, joint *all, exphil_status status,
+                          exphil_error *error)
+{
+    *all = (joint){0.0, 0};
+    if (status >= 0) {
+        all->weight = xph_mask_sum(batch);
+        for (int64_t row = 0; row < batch->batch * batch->time; row++) all->frames += batch->mask[row] > 0.0f;
+    }
+    const struct xph_said own = {.weight = all->weight, .frames = (double)all->frames};
+    XPH_TRY(xph_ranks_say(trainer, XPH_CALL_BATCH, own, status, error));
+    if (xph_ranks_meet(trainer)) *all = (joint){xph_ranks_weight(trainer), xph_ranks_frames(trainer)};
+    return EXPHIL_OK;
+}
+
 /* Forward and backward of the next batch, and after the last one the update, if no other rank is waited for. */
-static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, gathered *sum,
+static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, const joint *all, gathered *sum,
                                exphil_error *error)
 {
     const int64_t part = sum->moved, parts = sum->parts;
     bool finishes = part + 1 == parts && !trainer->communicator.all_reduce;
     uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST) | (finishes ? XPH_PART_LAST : 0);
-    const xph_given given = xph_update_given(trainer, batch, parts);
+    const xph_given given = xph_update_given(trainer, all->weight, parts);
     exphil_status status = xph_feed_take(&trainer->feed, batch, &given);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed to take a batch");
@@ -38,7 +57,7 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed in a batch");
     sum->moved++;
-    for (int64_t row = 0; row < batch->batch * batch->time; row++) sum->frames += batch->mask[row] > 0.0f;
+    sum->frames += all->frames;
     sum->epoch = batch->epoch;
     return EXPHIL_OK;
 }
@@ -122,19 +141,23 @@ static void restore_state(exphil_trainer *trainer, const gathered *sum)
                                              trainer->kept, trainer->feed.state_bytes);
 }
 
+/* What a batch came to on this rank the others hear where they meet next: before the next batch, or the sum of gradients. */
 static exphil_status gather(exphil_trainer *trainer, const exphil_batch *given, gathered *sum,
-                            exphil_error *error)
+                            exphil_status status, exphil_error *error)
 {
-    if (sum->parts > 1) XPH_TRY(keep_state(trainer, error));
-    while (sum->moved < sum->parts) {
+    joint all;
+    if (status >= 0 && sum->parts > 1) status = keep_state(trainer, error);
+    do {
         exphil_batch batch = EXPHIL_BATCH_INIT;
         if (given)
             batch = *given;
-        else
-            XPH_TRY(next_batch(trainer, &batch, sum, error));
-        XPH_TRY(run_batch(trainer, &batch, sum, error));
-    }
-    return given ? uploaded(trainer, error) : EXPHIL_OK;
+        else if (status >= 0)
+            status = next_batch(trainer, &batch, sum, error);
+        XPH_TRY(join(trainer, &batch, &all, status, error));
+        status = run_batch(trainer, &batch, &all, sum, error);
+    } while (sum->moved < sum->parts && (status >= 0 || sum->moved + 1 < sum->parts));
+    if (status >= 0 && given) status = uploaded(trainer, error);
+    return xph_comm_join(trainer, status, error);
 }
 
 /* An update that ended early (cancelled between two batches, damaged rows, or the communicator failed) takes its batches
@@ -149,6 +172,18 @@ static void give_back(exphil_trainer *trainer, const gathered *sum)
     trainer->index = sum->place_index;
 }
 
+/* Before anything is done: it costs no update. */
+static exphil_status may_begin(exphil_trainer *trainer, const exphil_metrics *metrics, exphil_error *error)
+{
+    XPH_TRY(XPH_CHECK_OUTPUT(exphil_metrics, metrics, error));
+    if (xph_cancelled(trainer->context))
+        return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
+    if (trainer->late.status >= 0) return EXPHIL_OK;
+    exphil_error late = trainer->late;
+    trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
+    return xph_fail(error, late.status, "%s", late.message);
+}
+
 static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, exphil_metrics *metrics,
                             exphil_error *error)
 {
@@ -156,17 +191,7 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     gathered sum = {.place_epoch = trainer->epoch,
                     .place_index = trainer->index,
                     .parts = given ? 1 : trainer->accumulate};
-    XPH_TRY(
-        XPH_CHECK_OUTPUT(exphil_metrics, metrics, error)); /* before anything is done: it costs no update */
-    if (xph_cancelled(trainer->context))
-        return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
-    if (trainer->late.status < 0) {
-        exphil_error late = trainer->late;
-        trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
-        return xph_fail(error, late.status, "%s", late.message);
-    }
-    exphil_status status = gather(trainer, given, &sum, error);
-    if (status >= 0) status = xph_comm_average(trainer, error);
+    exphil_status status = gather(trainer, given, &sum, may_begin(trainer, metrics, error), error);
     if (status < 0) {
         give_back(trainer, &sum);
         return status;
@@ -208,9 +233,10 @@ static exphil_status update_by_hand(exphil_trainer *trainer, const exphil_batch 
                                     exphil_metrics *metrics, exphil_error *error)
 {
     bool shaped = xph_trainer_shaped(trainer);
-    XPH_TRY(xph_batch_check(trainer->model, batch, error));
-    XPH_TRY(xph_trainer_shape(trainer, batch->batch, batch->time, error));
-    exphil_status status = update(trainer, batch, metrics, error);
+    exphil_status status = xph_batch_check(trainer->model, batch, error);
+    if (status >= 0) status = xph_trainer_shape(trainer, batch->batch, batch->time, error);
+    if (status < 0) return xph_ranks_tell(trainer, XPH_CALL_BATCH, status, error);
+    status = update(trainer, batch, metrics, error);
     if (status < 0 && status != EXPHIL_E_NUMERIC && !shaped) xph_trainer_drop_shape(trainer);
     return status;
 }

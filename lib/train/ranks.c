@@ -1,0 +1,258 @@
+/* Meetings of ranks, and what they add up. */
+#include "train/ranks.h"
+
+#include <stddef.h>
+
+enum { PLACES = (int)(sizeof(struct xph_said) / sizeof(double)) };
+static const char *const doing[XPH_CALLS] = {"doing nothing",
+                                             "making a trainer",
+                                             "training a batch",
+                                             "adding up gradients",
+                                             "saving",
+                                             "writing",
+                                             "resuming",
+                                             "agreeing on numbers",
+                                             "sharing what they have"};
+
+/* One more than there are ranks: in the last, losses of heads wait until the device has taken them. */
+static size_t bytes_of(const exphil_trainer *trainer)
+{
+    return (size_t)(trainer->communicator.ranks + 1) * sizeof *trainer->said;
+}
+
+exphil_status xph_ranks_create(exphil_trainer *trainer, exphil_error *error)
+{
+    size_t bytes = bytes_of(trainer);
+    trainer->said = xph_calloc(trainer->context, 1, bytes);
+    return trainer->said ? EXPHIL_OK : xph_no_memory(bytes, error);
+}
+
+void xph_ranks_destroy(exphil_trainer *trainer)
+{
+    xph_free(trainer->context, trainer->said, bytes_of(trainer));
+    trainer->said = NULL;
+}
+
+/* ---- a meeting ---------------------------------------------------------------------------------------------------- */
+
+static exphil_status reduce(const exphil_trainer *trainer, void *data, int64_t count, int32_t type, exphil_error *error)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    int32_t code = with->all_reduce(with->user, data, count, type);
+    if (!code) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_IO, "communicator: all_reduce failed with %d on rank %d", code, with->rank);
+}
+
+/* Which rank cannot; one that was cancelled counts last. -1: all can. */
+static int32_t who_cannot(const exphil_trainer *trainer)
+{
+    int32_t found = -1;
+    for (int32_t r = trainer->communicator.ranks - 1; r >= 0; r--) {
+        double status = trainer->said[r].status;
+        bool later = found >= 0 && status == (double)EXPHIL_E_CANCELLED;
+        if (status < 0.0 && !later) found = r;
+    }
+    return found;
+}
+
+static exphil_status others_fail(const exphil_trainer *trainer, int32_t rank, exphil_error *error)
+{
+    const struct xph_said *said = &trainer->said[rank];
+    exphil_status status = (exphil_status)said->status;
+    if (status == EXPHIL_E_CANCELLED) return xph_fail(error, status, "rank %d was cancelled by its host", rank);
+    return xph_fail(error, EXPHIL_E_IO, "rank %d failed with %s in %s", rank, exphil_status_name(status),
+                    doing[(int)said->call]);
+}
+
+/* Of several ranks that say something else, the first is named. */
+static exphil_status compare(const exphil_trainer *trainer, exphil_error *error)
+{
+    const struct xph_said *said = trainer->said;
+    for (int32_t r = 1; r < trainer->communicator.ranks; r++) {
+        if (said[r].call != said[0].call)
+            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d is %s, rank 0 is %s", r, doing[(int)said[r].call],
+                            doing[(int)said[0].call]);
+        if (said[r].update != said[0].update)
+            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d is at update %.0f, rank 0 at %.0f", r, said[r].update,
+                            said[0].update);
+        if (said[r].epoch != said[0].epoch || said[r].index != said[0].index)
+            return xph_fail(error, EXPHIL_E_MISMATCH,
+                            "rank %d is at batch %.0f of epoch %.0f, rank 0 at batch %.0f of epoch %.0f", r, said[r].index,
+                            said[r].epoch, said[0].index, said[0].epoch);
+    }
+    return EXPHIL_OK;
+}
+
+/* What came back must be what went in, and each rank must have said something that there is. Numbers may be NaN, or -0. */
+static exphil_status check_sum(const exphil_trainer *trainer, const struct xph_said *own, exphil_error *error)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    for (int32_t r = 0; r < with->ranks; r++) {
+        double call = trainer->said[r].call;
+        bool whole = r == with->rank ? memcmp(own, &trainer->said[r], offsetof(struct xph_said, number)) == 0
+                                     : call >= 1.0 && call < (double)XPH_CALLS && call == (double)(int)call;
+        if (!whole)
+            return xph_fail(error, EXPHIL_E_IO,
+                            "communicator: all_reduce gave no sum of doubles: what rank %d said did not arrive on rank %d", r,
+                            with->rank);
+    }
+    return EXPHIL_OK;
+}
+
+static exphil_status meet(exphil_trainer *trainer, const struct xph_said *own, exphil_error *error)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    memset(trainer->said, 0, (size_t)with->ranks * sizeof *trainer->said);
+    trainer->said[with->rank] = *own;
+    XPH_TRY(reduce(trainer, trainer->said, (int64_t)with->ranks * PLACES, EXPHIL_TYPE_F64, error));
+    XPH_TRY(check_sum(trainer, own, error));
+    int32_t rank = who_cannot(trainer);
+    return rank < 0 ? compare(trainer, error) : others_fail(trainer, rank, error);
+}
+
+exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_said own, exphil_status status,
+                            exphil_error *error)
+{
+    if (!xph_ranks_meet(trainer)) return status;
+    own.call = (double)call;
+    own.status = status < 0 ? (double)status : 0.0;
+    own.update = (double)trainer->optimizer->updates;
+    for (int i = 0; i < 2; i++) own.update += (double)trainer->pending[i].live;
+    if (trainer->prefetcher) {
+        own.epoch = (double)trainer->epoch;
+        own.index = (double)trainer->index;
+    }
+    exphil_error others = EXPHIL_ERROR_INIT;
+    exphil_status met = meet(trainer, &own, status < 0 ? &others : error);
+    return status < 0 ? status : met;
+}
+
+exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status, exphil_error *error)
+{
+    return xph_ranks_say(trainer, call, (struct xph_said){.call = 0.0}, status, error);
+}
+
+double xph_ranks_weight(const exphil_trainer *trainer)
+{
+    double sum = trainer->said[0].weight;
+    for (int32_t r = 1; r < trainer->communicator.ranks; r++) sum += trainer->said[r].weight;
+    return sum;
+}
+
+int64_t xph_ranks_frames(const exphil_trainer *trainer)
+{
+    double sum = 0.0;
+    for (int32_t r = 0; r < trainer->communicator.ranks; r++) sum += trainer->said[r].frames;
+    return (int64_t)sum;
+}
+
+int64_t xph_ranks_lanes(const exphil_trainer *trainer, int64_t *before)
+{
+    int64_t sum = 0;
+    for (int32_t r = 0; r < trainer->communicator.ranks; r++) {
+        if (r == trainer->communicator.rank) *before = sum;
+        sum += (int64_t)trainer->said[r].lanes;
+    }
+    return sum;
+}
+
+/* ---- gradients ---------------------------------------------------------------------------------------------------- */
+
+/* Losses of the heads of all ranks, in the order of the ranks, where the device can take them from. */
+static void sum_heads(const exphil_trainer *trainer)
+{
+    double *sum = trainer->said[trainer->communicator.ranks].number;
+    for (int h = 0; h < EXPHIL_HEADS_MAX; h++) {
+        sum[h] = trainer->said[0].number[h];
+        for (int32_t r = 1; r < trainer->communicator.ranks; r++) sum[h] += trainer->said[r].number[h];
+    }
+}
+
+static exphil_status fetch(const exphil_trainer *trainer, double head[XPH_SAID_NUMBERS])
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    XPH_TRY(backend->download(stream, head, trainer->control->head, sizeof trainer->control->head));
+    XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
+    return backend->stream_wait(stream);
+}
+
+static exphil_status apply(exphil_trainer *trainer)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    XPH_TRY(backend->upload(stream, trainer->control->head, trainer->said[trainer->communicator.ranks].number,
+                            sizeof trainer->control->head));
+    XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
+    XPH_TRY(xph_trainer_run(trainer, XPH_PART_LAST));
+    return backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read, stream);
+}
+
+exphil_status xph_ranks_sum(exphil_trainer *trainer, exphil_status status, exphil_error *error)
+{
+    _Static_assert((int)EXPHIL_HEADS_MAX <= (int)XPH_SAID_NUMBERS, "losses of heads have room in a meeting");
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    struct xph_said own = {.call = 0.0};
+    if (status >= 0) {
+        status = fetch(trainer, own.number);
+        if (status < 0)
+            status =
+                xph_fail_device(error, trainer->device, status, "trainer: the device failed to give its gradients");
+    }
+    XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SUM, own, status, error));
+    sum_heads(trainer);
+    XPH_TRY(reduce(trainer, trainer->shared, optimizer->weights,
+                   optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error));
+    status = apply(trainer);
+    return status < 0
+               ? xph_fail_device(error, trainer->device, status, "trainer: the device failed to take its gradients")
+               : EXPHIL_OK;
+}
+
+/* ---- bytes -------------------------------------------------------------------------------------------------------- */
+
+enum { WORDS_AT_ONCE = 1 << 17 }; /* a megabyte of doubles */
+
+static int64_t words_of(size_t bytes)
+{
+    return (int64_t)((bytes + 3) / 4);
+}
+
+/* 32 bits of data in each double: a sum of one such number and zeros is exact. */
+static void spread(const unsigned char *data, size_t bytes, double *words)
+{
+    for (size_t at = 0; at < bytes; at += 4) {
+        uint32_t word = 0;
+        memcpy(&word, data + at, bytes - at < 4 ? bytes - at : 4);
+        words[at / 4] = (double)word;
+    }
+}
+
+static bool gather(const double *words, unsigned char *data, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 4) {
+        double given = words[at / 4];
+        if (!(given >= 0.0 && given <= 4294967295.0)) return false;
+        uint32_t word = (uint32_t)given;
+        memcpy(data + at, &word, bytes - at < 4 ? bytes - at : 4);
+    }
+    return true;
+}
+
+exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, exphil_status status,
+                             exphil_error *error)
+{
+    size_t memory = sizeof(double) * (size_t)WORDS_AT_ONCE;
+    double *words = status >= 0 ? xph_alloc(trainer->context, memory) : NULL;
+    if (status >= 0 && !words) status = xph_no_memory(memory, error);
+    status = xph_ranks_tell(trainer, XPH_CALL_JOIN, status, error);
+    for (size_t at = 0; status >= 0 && at < bytes; at += 4 * (size_t)WORDS_AT_ONCE) {
+        size_t part = bytes - at < 4 * (size_t)WORDS_AT_ONCE ? bytes - at : 4 * (size_t)WORDS_AT_ONCE;
+        spread((unsigned char *)data + at, part, words);
+        status = reduce(trainer, words, words_of(part), EXPHIL_TYPE_F64, error);
+        if (status >= 0 && !gather(words, (unsigned char *)data + at, part))
+            status = xph_fail(error, EXPHIL_E_IO, "communicator: all_reduce gave no sum of doubles");
+    }
+    xph_free(trainer->context, words, memory);
+    return status;
+}

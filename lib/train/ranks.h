@@ -1,0 +1,64 @@
+/* What ranks that train together say to each other (exphil_trainer_config.reduction: EXPHIL_REDUCTION_SUMS). Whatever changes
+ * a trainer begins with a meeting, in which every rank says what it is about to do, or that it cannot: so either all go on, or
+ * none. A meeting is one all_reduce of doubles in which each rank has a place of its own and zeros everywhere else: its sum is
+ * exact in any order. */
+#ifndef XPH_TRAIN_RANKS_H
+#define XPH_TRAIN_RANKS_H
+
+#include "train/train.h"
+
+enum { XPH_SAID_NUMBERS = 16 };
+
+/* What a rank is about to do. Of all ranks it must be the same. */
+typedef enum xph_call {
+    XPH_CALL_CREATE = 1,
+    XPH_CALL_BATCH, /* to run its next batch */
+    XPH_CALL_SUM,   /* to give its gradients; numbers are the losses of heads */
+    XPH_CALL_SAVE,
+    XPH_CALL_WRITE, /* rank 0 is writing; number 0 is 1 when it is done */
+    XPH_CALL_RESUME,
+    XPH_CALL_AGREE,
+    XPH_CALL_JOIN,
+    XPH_CALLS
+} xph_call;
+
+/* What a rank says: doubles alone, for they are summed. */
+struct xph_said {
+    double call;   /* 0: it has said nothing */
+    double status; /* below 0: it cannot */
+    double update, epoch, index;
+    double lanes;          /* of its batches; 0: not known yet */
+    double weight, frames; /* of the batch: the sum of its mask, and the rows above 0 */
+    double number[XPH_SAID_NUMBERS];
+};
+
+/* True: ranks meet. All functions below do nothing without, and give status back. */
+static inline bool xph_ranks_meet(const exphil_trainer *trainer)
+{
+    return trainer->said != NULL;
+}
+exphil_status xph_ranks_create(exphil_trainer *trainer, exphil_error *error); /* memory for meetings */
+void xph_ranks_destroy(exphil_trainer *trainer);
+/* A meeting: own is what this rank says; call, update and place are filled in. status, with its error, is what this rank came
+ * to before, and is given back where it is a failure. EXPHIL_E_IO: the communicator failed, or a rank cannot; which one, and
+ * why, is in the message. EXPHIL_E_CANCELLED: a rank was cancelled by its host. EXPHIL_E_MISMATCH: ranks do different things.
+ * Afterwards trainer->said has what all said. */
+exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_said own, exphil_status status,
+                            exphil_error *error);
+/* For a rank that cannot go on: so that the others do not wait. */
+exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status, exphil_error *error);
+/* Of the last meeting: what was said, added in the order of the ranks. */
+double xph_ranks_weight(const exphil_trainer *trainer);
+int64_t xph_ranks_frames(const exphil_trainer *trainer);
+/* Lanes of all ranks, and those of the ranks before this one. */
+int64_t xph_ranks_lanes(const exphil_trainer *trainer, int64_t *before);
+/* Replaces the gradients by their sum over the ranks, and the losses of heads likewise; then runs the update. */
+exphil_status xph_ranks_sum(exphil_trainer *trainer, exphil_status status, exphil_error *error);
+/* Bytes, of which each rank has its own and zeros everywhere else, become whole on all. Begins with a meeting; data may be
+ * NULL where status is a failure. */
+exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, exphil_status status,
+                             exphil_error *error);
+/* EXPHIL_E_MISMATCH on all ranks, which names the first thing that a rank has otherwise than rank 0. */
+exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exphil_error *error);
+
+#endif

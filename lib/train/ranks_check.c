@@ -1,0 +1,100 @@
+/* Before the first update: ranks must have the same of everything that the update of a joint batch depends on. */
+#include "train/ranks.h"
+#include "train/settings.h"
+
+/* What is compared beside the settings of a checkpoint. */
+enum { VERSION, PROCESSOR, COUNT, WEIGHTS, MOMENTS, SETTINGS, WORDS = SETTINGS + XPH_SETTINGS_MOST };
+static const char *const name[SETTINGS] = {"another version of the library",
+                                           "another kind of processor",
+                                           "another number of settings",
+                                           "other weights",
+                                           "other moments of the optimizer"};
+
+/* Processors of one architecture compute the same bits, whatever they are called; GPUs of one name do. */
+static uint64_t processor(const exphil_trainer *trainer)
+{
+#if defined(__x86_64__)
+    const char *architecture = "x86-64";
+#elif defined(__aarch64__)
+    const char *architecture = "aarch64";
+#else
+    const char *architecture = "other";
+#endif
+    exphil_device_info info = EXPHIL_DEVICE_INFO_INIT;
+    xph_hasher hasher;
+    xph_hash_begin(&hasher);
+    xph_hash_add(&hasher, trainer->device->backend->name, strlen(trainer->device->backend->name));
+    if (trainer->device->backend->host_memory)
+        xph_hash_add(&hasher, architecture, strlen(architecture));
+    else if (exphil_context_device(trainer->context, &info, NULL) >= 0)
+        xph_hash_add(&hasher, info.name, strlen(info.name));
+    return xph_hash_end(&hasher);
+}
+
+static exphil_status hash_arena(const exphil_trainer *trainer, xph_stream *stream, const void *arena,
+                                xph_hasher *hasher)
+{
+    const xph_backend *backend = trainer->device->backend;
+    if (!arena) return EXPHIL_OK;
+    XPH_TRY(backend->download(stream, trainer->shared, arena, trainer->arena_bytes));
+    XPH_TRY(backend->stream_wait(stream));
+    xph_hash_add(hasher, trainer->shared, trainer->arena_bytes);
+    return EXPHIL_OK;
+}
+
+static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WORDS], exphil_error *error)
+{
+    const xph_backend *backend = trainer->device->backend;
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    xph_hasher weights, moments;
+    xph_stream *stream;
+    xph_hash_begin(&weights);
+    xph_hash_begin(&moments);
+    exphil_status status = backend->stream_create(trainer->device, 0, &stream);
+    if (status < 0) return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
+    status = hash_arena(trainer, stream, trainer->weights, &weights);
+    if (status >= 0) status = hash_arena(trainer, stream, optimizer->m, &moments);
+    if (status >= 0) status = hash_arena(trainer, stream, optimizer->v, &moments);
+    if (status >= 0) status = hash_arena(trainer, stream, optimizer->average, &moments);
+    status = xph_stream_end(stream, status);
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: the device failed to give its weights");
+    word[WEIGHTS] = xph_hash_end(&weights);
+    word[MOMENTS] = xph_hash_end(&moments);
+    return EXPHIL_OK;
+}
+
+static exphil_status own_words(const exphil_trainer *trainer, uint64_t word[WORDS], exphil_error *error)
+{
+    word[VERSION] = exphil_version();
+    word[PROCESSOR] = processor(trainer);
+    word[COUNT] = (uint64_t)xph_settings_values(trainer, word + SETTINGS);
+    return hash_arenas(trainer, word, error);
+}
+
+/* The first rank that differs, and in what first. */
+static exphil_status compare(const exphil_trainer *trainer, const uint64_t (*word)[WORDS], exphil_error *error)
+{
+    for (int32_t r = 1; r < trainer->communicator.ranks; r++)
+        for (int i = 0; i < WORDS; i++) {
+            if (word[r][i] == word[0][i]) continue;
+            if (i < SETTINGS)
+                return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %s than rank 0", r, name[i]);
+            return xph_settings_differ(trainer, i - SETTINGS, word[r][i], word[0][i], r, error);
+        }
+    return EXPHIL_OK;
+}
+
+exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exphil_error *error)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    const size_t bytes = (size_t)with->ranks * sizeof(uint64_t[WORDS]);
+    if (!xph_ranks_meet(trainer)) return status;
+    uint64_t(*word)[WORDS] = status >= 0 ? xph_calloc(trainer->context, 1, bytes) : NULL;
+    if (status >= 0) status = word ? own_words(trainer, word[with->rank], error) : xph_no_memory(bytes, error);
+    status = xph_ranks_tell(trainer, XPH_CALL_CREATE, status, error);
+    if (status >= 0) status = xph_ranks_join(trainer, word, bytes, EXPHIL_OK, error);
+    if (status >= 0) status = compare(trainer, (const uint64_t(*)[WORDS])word, error);
+    xph_free(trainer->context, word, bytes);
+    return status;
+}
