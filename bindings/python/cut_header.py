@@ -10,7 +10,7 @@ import subprocess
 
 HEADERS = (
     "exphil.h", "conditions.h", "slp.h", "games.h", "plan.h", "notes.h", "examine.h", "learn.h", "match.h", "blocks.h", "live.h",
-    "ops.h")
+    "ranks.h", "ops.h")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 DEFINE = re.compile(r"#\s*define\s+(EXPHIL_\w+)[ \t]+(.+)")
 INTEGER = re.compile(r"\d+|0x[0-9A-Fa-f]+")

@@ -4,8 +4,8 @@
  *
  * Read this header from top to bottom. Beside it are slp.h (the replay reader), games.h (replays in large numbers),
  * conditions.h (what a policy is told beside the frame), plan.h (the memory that a training will take), notes.h (what a
- * policy carries of its history), examine.h (what it says to each frame), learn.h (how it becomes better) and ops.h
- * (the kernels alone, on arrays of your own).
+ * policy carries of its history), examine.h (what it says to each frame), learn.h (how it becomes better), ranks.h
+ * (training by several processes together) and ops.h (the kernels alone, on arrays of your own).
  *
  *   1 linkage, version        4 context, devices          7 model                    10 session (play)
  *   2 status and errors       5 observations, actions     8 dataset, prefetcher
@@ -929,7 +929,7 @@ typedef struct exphil_prefetcher exphil_prefetcher;
  * then set what you want to differ. */
 typedef struct exphil_sampling {
     size_t struct_size;
-    int64_t batch;  /* B lanes; 0 = 16 */
+    int64_t batch;  /* B lanes, of all ranks together (lane_count); 0 = 16 */
     int64_t time;   /* T frames a chunk; 0 = 60 (WINDOW: the model's window) */
     int64_t stride; /* WINDOW: frames between starts; 0 = 1 */
     /* CARRY: cuts episodes into segments of at most this many frames, each starting from a zero state; at most
@@ -1005,10 +1005,16 @@ typedef struct exphil_sampling {
     /* Two classes: the target differs from the action a frame before it (at an episode's start: the neutral one),
      * or repeats it */
     double balance_change;
+    /* A process that trains as one of several ranks (ranks.h) fills only lanes first_lane, ..., first_lane + lane_count - 1
+     * of the B. The order, the number of batches and all that is drawn are those of B: the batches of ranks whose lanes
+     * are 0..B-1 together, put one under the other, are the batch of one rank that fills all, to the last bit. lane_count is
+     * then the batch of exphil_batch, of a trainer and of its carried state. lane_count 0: all B, and first_lane must be 0.
+     * EXPHIL_E_INVALID: first_lane + lane_count > B, or one is below 0 */
+    int64_t first_lane, lane_count;
 } exphil_sampling;
 /* clang-format off */
 #define EXPHIL_SAMPLING_INIT \
-    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(exphil_sampling), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 /* Fills sampling for a model; from any thread. Its conditions and delays belong to the model. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_model *model,
@@ -1016,12 +1022,13 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_model_sampling(const exphil_mod
                                                                 exphil_error *error);
 
 /* One batch; row b*T + t. Rows with mask 0 are padding, or weigh nothing. reset is 1 where an episode, segment
- * or window starts. */
+ * or window starts. Of a prefetcher with own lanes (exphil_sampling.lane_count) B are those here, and row 0 begins
+ * first_lane. */
 typedef struct exphil_batch {
     size_t struct_size;
     int64_t batch, time;
     int64_t epoch, index;   /* position of the batch; the order is a function of (seed, epoch) */
-    int64_t frames;         /* rows with mask > 0 */
+    int64_t frames;         /* rows with mask > 0; of own lanes alone there may be none */
     const float *floats;    /* [B*T, F] */
     const int32_t *ids;     /* [B*T, K] */
     const int32_t *past;    /* [B*T, slots, A]; neutral before an episode (exphil_sampling.neutral_start) */
@@ -1063,12 +1070,12 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_prefetcher_seek(exphil_prefetch
 /* Counts and times of a prefetcher since its creation. */
 typedef struct exphil_prefetcher_info {
     size_t struct_size;
-    int64_t batches_per_epoch;
-    int64_t frames_per_epoch; /* rows that are no padding, whatever they weigh */
-    int64_t delivered;        /* batches returned */
-    int64_t waited_ns;        /* time that next spent waiting */
-    int64_t worked_ns;        /* time that the background thread spent filling */
-    int64_t waits;            /* calls of next that had to wait */
+    int64_t batches_per_epoch; /* on every rank the same (exphil_sampling.lane_count) */
+    int64_t frames_per_epoch;  /* rows that are no padding, whatever they weigh; of all B lanes */
+    int64_t delivered;         /* batches returned */
+    int64_t waited_ns;         /* time that next spent waiting */
+    int64_t worked_ns;         /* time that the background thread spent filling */
+    int64_t waits;             /* calls of next that had to wait */
     /* (sum of w)^2 / (n * sum of w^2) over the n rows that were counted (see balance), w being what they weigh:
      * the share of rows, all alike, that would tell as much (Kish 1965). 1 without weights and balance */
     double effective_share;

@@ -44,8 +44,8 @@ typedef struct exphil_plan_config {
     const exphil_model *model;
     const exphil_model_config *model_config;
     const exphil_optimizer_config *optimizer; /* NULL: all defaults */
-    /* batch and time are planned for; mode, delays, slots, window and conditions must be the model's. NULL: what
-     * exphil_model_sampling gives */
+    /* batch and time are planned for; mode, delays, slots, window and conditions must be the model's. With lane_count it is
+     * the memory of the process that has those lanes. NULL: what exphil_model_sampling gives */
     const exphil_sampling *sampling;
     const exphil_trainer_config *trainer; /* NULL: all defaults */
     /* what the prefetcher is made of; NULL: rows in memory, whose order costs nothing. Read during the call; of it and of
@@ -69,8 +69,10 @@ typedef struct exphil_plan_config {
  * GPU, as the driver rounds it up; 0 on the CPU. Not in it: stacks of threads, and what a driver takes for itself. */
 typedef struct exphil_plan {
     size_t struct_size;
-    int64_t batch, time;   /* planned for */
-    int64_t largest_batch; /* lanes that fit in all limits, at most most_batch; 0: not even one does */
+    int64_t batch, time; /* planned for; of own lanes (exphil_sampling.lane_count) their number */
+    /* lanes that fit in all limits, at most most_batch; 0: not even one does. With own lanes so many of them, in a joint
+     * batch that grows in proportion, up to 4096 */
+    int64_t largest_batch;
     int64_t parameter_count;
     uint64_t host_bytes[EXPHIL_PLAN_PURPOSES]; /* by purpose */
     uint64_t device_bytes[EXPHIL_PLAN_PURPOSES];

@@ -13,6 +13,7 @@
 #include <exphil/notes.h>
 #include <exphil/ops.h>
 #include <exphil/plan.h>
+#include <exphil/ranks.h>
 #include <exphil/slp.h>
 
 /* Systems of 32 bits have other layouts: there the library is linked into what it was built with. */

@@ -243,7 +243,8 @@ exphil_status xph_fill_lane(const xph_sampler *sampler, xph_filler *with, int64_
     const xph_order *order = &sampler->order;
     const xph_lanes *lanes = &order->lanes;
     int64_t time = sampler->sampling.time, row = lane * time, end = row + time, at = index * time;
-    int64_t p = xph_order_piece(order, lane, at), pieces = lanes->lane[lane + 1];
+    int64_t joint = sampler->sampling.first_lane + lane;
+    int64_t p = xph_order_piece(order, joint, at), pieces = lanes->lane[joint + 1];
     for (; row < end && p < pieces; p++) {
         const xph_piece *piece = &lanes->pieces[p];
         int64_t skip = at - lanes->begin[p], count = piece->frames - skip;
@@ -255,7 +256,7 @@ exphil_status xph_fill_lane(const xph_sampler *sampler, xph_filler *with, int64_
         row += count;
         at += count;
     }
-    pad_rows(sampler, row, end - row, xph_order_lane_frames(order, lane) >= index * time, buffer);
+    pad_rows(sampler, row, end - row, xph_order_lane_frames(order, joint) >= index * time, buffer);
     return EXPHIL_OK;
 }
 
@@ -263,7 +264,7 @@ exphil_status xph_fill_window(xph_sampler *sampler, xph_filler *with, int64_t la
                               exphil_error *error)
 {
     int64_t time = sampler->sampling.time, row = lane * time, count = 0;
-    int64_t window = buffer->index * sampler->sampling.batch + lane;
+    int64_t window = xph_sampler_window(sampler, buffer->index) + lane;
     if (window < sampler->order.windows.count) {
         xph_window_place place = {.rows = NULL};
         if (buffer->windows)

@@ -30,7 +30,7 @@ struct xph_sampler {
     int32_t fixed[EXPHIL_CONDITIONS_MAX + 1]; /* by xph_sampler_fix: values, then the id of the delay */
     bool fixes, before;                       /* before: batches have what buffer->before is */
     xph_game_lane *
-        *lanes; /* [B]: where games are kept that a lane goes through; NULL: the filler keeps them */
+        *lanes; /* [lanes]: where games are kept that a lane goes through; NULL: the filler keeps them */
     xph_window_rows *group; /* of the windows that were begun last; NULL: none */
     xph_weighing *weighing; /* NULL: all rows weigh 1 */
 };
@@ -53,6 +53,12 @@ bool xph_dataset_of_corpus(const exphil_dataset *dataset); /* some rows are in a
  * again what another lane has pushed out. None without games. */
 exphil_status xph_game_lanes(const exphil_dataset *dataset, const exphil_sampling *how, const xph_told *told,
                              int64_t *lanes, exphil_error *error);
+
+/* Of a batch of windows: the epoch's window that its first own lane shows, the others show the next ones. */
+static inline int64_t xph_sampler_window(const xph_sampler *sampler, int64_t index)
+{
+    return index * sampler->sampling.batch + sampler->sampling.first_lane;
+}
 
 /* fill.c: a lane of a batch that was begun, of lanes and of windows. */
 exphil_status xph_fill_lane(const xph_sampler *sampler, xph_filler *with, int64_t lane,

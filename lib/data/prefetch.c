@@ -36,13 +36,13 @@ struct exphil_prefetcher {
     worker workers[WORKERS_MOST];
     int32_t worker_count;
     xph_mutex *lock;
-    int64_t buffers, batch;
+    int64_t buffers, lanes; /* lanes: those that it fills */
     slot ring[BUFFERS_MOST];
     /* Under the lock. Ready batches are at taken, taken+1, ... in the ring, those that were handed out behind them;
      * what is looked at is before them. */
     int64_t taken, ready, begun;
     int64_t epoch, index; /* the next to be begun */
-    bool *lane_busy;      /* [B] */
+    bool *lane_busy;      /* [lanes] */
     int64_t in_flight;    /* pieces */
     bool beginning;       /* one of them begins a batch */
     bool again;           /* what is not ready is to be forgotten, once nothing is in flight */
@@ -116,7 +116,7 @@ static bool take_work(exphil_prefetcher *p, piece *work)
     for (int64_t i = p->ready; i < p->begun; i++) {
         slot *of = slot_at(p, i);
         if (of->failed < 0 || !of->begun) return false;
-        if (of->next_run < of->runs || of->runs_left || of->next_lane < p->batch)
+        if (of->next_run < of->runs || of->runs_left || of->next_lane < p->lanes)
             return take_from(p, of, work);
     }
     return take_begin(p, work);
@@ -134,7 +134,7 @@ static void note_begun(exphil_prefetcher *p, slot *of)
 {
     of->runs = of->runs_left = of->buffer.fresh ? of->buffer.fresh->count : 0;
     of->next_run = of->next_lane = 0;
-    of->lanes_left = p->batch;
+    of->lanes_left = p->lanes;
     of->begun = true;
 }
 
@@ -213,7 +213,7 @@ static void free_prefetcher(exphil_prefetcher *p)
     for (int64_t i = 0; p->sampler && i < p->buffers; i++)
         xph_batch_buffer_free(p->sampler, &p->ring[i].buffer);
     xph_mutex_destroy(p->lock);
-    xph_free(context, p->lane_busy, (size_t)p->batch * sizeof *p->lane_busy);
+    xph_free(context, p->lane_busy, (size_t)p->lanes * sizeof *p->lane_busy);
     xph_sampler_destroy(p->sampler);
     xph_free(context, p, sizeof *p);
     xph_context_release(context);
@@ -240,21 +240,21 @@ static exphil_status make(exphil_prefetcher *p, const exphil_dataset *dataset,
                         missing);
     XPH_TRY(xph_sampler_weigh(p->sampler, error));
     p->buffers = xph_sampler_sampling(p->sampler)->buffers + 1;
-    p->batch = xph_sampler_sampling(p->sampler)->batch;
+    p->lanes = xph_sampler_sampling(p->sampler)->lane_count;
     for (int64_t i = 0; i < p->buffers; i++)
         XPH_TRY(xph_batch_buffer_create(p->sampler, &p->ring[i].buffer, error));
     p->info.batches_per_epoch = xph_sampler_batches(p->sampler);
     p->info.frames_per_epoch = xph_sampler_frames(p->sampler);
     p->info.effective_share = xph_weighing_share(xph_sampler_weighing(p->sampler));
-    p->lane_busy = xph_calloc(p->context, (size_t)p->batch, sizeof *p->lane_busy);
-    if (!p->lane_busy) return xph_no_memory((size_t)p->batch * sizeof *p->lane_busy, error);
+    p->lane_busy = xph_calloc(p->context, (size_t)p->lanes, sizeof *p->lane_busy);
+    if (!p->lane_busy) return xph_no_memory((size_t)p->lanes * sizeof *p->lane_busy, error);
     XPH_TRY(xph_mutex_create(p->context, &p->lock, error));
     return make_workers(p, error);
 }
 
-size_t xph_prefetcher_bytes(int64_t batch)
+size_t xph_prefetcher_bytes(int64_t lanes)
 {
-    return sizeof(exphil_prefetcher) + (size_t)batch * sizeof(bool);
+    return sizeof(exphil_prefetcher) + (size_t)lanes * sizeof(bool);
 }
 
 exphil_status exphil_prefetcher_create(const exphil_dataset *dataset, const exphil_sampling *sampling,

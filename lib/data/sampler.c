@@ -37,15 +37,15 @@ exphil_status xph_batch_buffer_create(const xph_sampler *sampler, xph_batch_buff
     if (sampler->dataset->returns) buffer->returns = (float *)(void *)(memory + at.returns);
     if (sampler->before) buffer->before = (int32_t *)(void *)(memory + at.before);
     if (how->mode != EXPHIL_MODE_WINDOW || !how->shuffle_frames) return EXPHIL_OK;
-    buffer->windows = xph_calloc(sampler->context, (size_t)how->batch, sizeof *buffer->windows);
+    buffer->windows = xph_calloc(sampler->context, (size_t)how->lane_count, sizeof *buffer->windows);
     if (buffer->windows) return EXPHIL_OK;
     xph_batch_buffer_free(sampler, buffer);
-    return xph_no_memory((size_t)how->batch * sizeof *buffer->windows, error);
+    return xph_no_memory((size_t)how->lane_count * sizeof *buffer->windows, error);
 }
 
 void xph_sampler_end(const xph_sampler *sampler, xph_batch_buffer *buffer)
 {
-    for (int64_t b = 0; buffer->windows && b < sampler->sampling.batch; b++) {
+    for (int64_t b = 0; buffer->windows && b < sampler->sampling.lane_count; b++) {
         xph_window_rows_release(buffer->windows[b].rows);
         buffer->windows[b].rows = NULL;
     }
@@ -56,7 +56,7 @@ void xph_sampler_end(const xph_sampler *sampler, xph_batch_buffer *buffer)
 void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 {
     xph_sampler_end(sampler, buffer);
-    xph_free(sampler->context, buffer->windows, (size_t)sampler->sampling.batch * sizeof *buffer->windows);
+    xph_free(sampler->context, buffer->windows, (size_t)sampler->sampling.lane_count * sizeof *buffer->windows);
     xph_device *device = xph_context_backend(sampler->context);
     if (buffer->memory) device->backend->host_free(device, buffer->memory, buffer->bytes);
     *buffer = (xph_batch_buffer){.memory = NULL};
@@ -65,7 +65,7 @@ void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 void xph_batch_buffer_show(const xph_sampler *sampler, const xph_batch_buffer *buffer, exphil_batch *batch)
 {
     *batch = (exphil_batch){.struct_size = sizeof *batch,
-                            .batch = sampler->sampling.batch,
+                            .batch = sampler->sampling.lane_count,
                             .time = sampler->sampling.time,
                             .epoch = buffer->epoch,
                             .index = buffer->index,
@@ -108,8 +108,8 @@ static exphil_status make_places(xph_sampler *made, exphil_error *error)
     made->fillers = xph_calloc(made->context, (size_t)how->workers, sizeof *made->fillers);
     if (!made->fillers) return xph_no_memory((size_t)how->workers * sizeof *made->fillers, error);
     for (int32_t i = 0; i < how->workers; i++) XPH_TRY(make_filler(made, &made->fillers[i], corpus, error));
-    made->lanes = xph_calloc(made->context, (size_t)how->batch, sizeof(void *));
-    if (!made->lanes) return xph_no_memory((size_t)how->batch * sizeof(void *), error);
+    made->lanes = xph_calloc(made->context, (size_t)how->lane_count, sizeof(void *));
+    if (!made->lanes) return xph_no_memory((size_t)how->lane_count * sizeof(void *), error);
     for (int64_t b = 0; b < lanes; b++)
         XPH_TRY(xph_game_lane_create(made->context, xph_chunk_blocks(how), &made->lanes[b], error));
     return EXPHIL_OK;
@@ -168,9 +168,9 @@ void xph_sampler_destroy(xph_sampler *sampler)
         if (sampler->fillers[i].piece.context) xph_piece_buffer_free(&sampler->fillers[i].piece);
     }
     xph_free(context, sampler->fillers, (size_t)sampler->sampling.workers * sizeof *sampler->fillers);
-    for (int64_t b = 0; sampler->lanes && b < sampler->sampling.batch; b++)
+    for (int64_t b = 0; sampler->lanes && b < sampler->sampling.lane_count; b++)
         xph_game_lane_free(sampler->lanes[b]);
-    xph_free(context, sampler->lanes, (size_t)sampler->sampling.batch * sizeof(void *));
+    xph_free(context, sampler->lanes, (size_t)sampler->sampling.lane_count * sizeof(void *));
     xph_window_rows_release(sampler->group);
     xph_free(context, sampler->values, sampler->values_bytes);
     xph_weighing_free(sampler->weighing);
@@ -282,10 +282,10 @@ static exphil_status enter_group(xph_sampler *sampler, xph_batch_buffer *buffer,
 static exphil_status find_windows(xph_sampler *sampler, xph_batch_buffer *buffer, exphil_error *error)
 {
     const xph_windows *windows = &sampler->order.windows;
-    int64_t batch = sampler->sampling.batch;
-    for (int64_t b = 0; b < batch && buffer->index * batch + b < windows->count; b++) {
+    int64_t first = xph_sampler_window(sampler, buffer->index), left = windows->count - first;
+    for (int64_t b = 0; b < sampler->sampling.lane_count && b < left; b++) {
         xph_window_place *place = &buffer->windows[b];
-        if (!xph_order_window(&sampler->order, buffer->index * batch + b, &sampler->stop, &place->at))
+        if (!xph_order_window(&sampler->order, first + b, &sampler->stop, &place->at))
             return EXPHIL_E_CANCELLED;
         const xph_window_rows *group = sampler->group;
         bool there = group && group->epoch == buffer->epoch && group->first == windows->first;
@@ -334,7 +334,7 @@ static exphil_status fill_all(xph_sampler *sampler, int64_t epoch, int64_t index
     XPH_TRY(xph_sampler_begin(sampler, epoch, index, buffer, error));
     for (int64_t i = 0; buffer->fresh && i < buffer->fresh->count; i++)
         XPH_TRY(xph_sampler_run(sampler, 0, i, buffer, error));
-    for (int64_t lane = 0; lane < sampler->sampling.batch; lane++)
+    for (int64_t lane = 0; lane < sampler->sampling.lane_count; lane++)
         XPH_TRY(xph_sampler_lane(sampler, 0, lane, buffer, error));
     return EXPHIL_OK;
 }

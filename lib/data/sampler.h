@@ -11,7 +11,8 @@ typedef struct xph_window_place {
     xph_window_rows *rows;
 } xph_window_place;
 
-/* Memory for one batch, shaped as exphil_batch says. */
+/* Memory for one batch, shaped as exphil_batch says: B are the lanes that are filled, exphil_sampling.lane_count, here and
+ * in all that is numbered by lane. */
 typedef struct xph_batch_buffer {
     void *memory;
     size_t bytes;

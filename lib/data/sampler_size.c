@@ -16,7 +16,7 @@ static bool take(size_t *at, size_t rows, int64_t count, size_t item_bytes, size
 exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling *how, const xph_told *told,
                               bool before, bool returns, xph_batch_places *at, exphil_error *error)
 {
-    size_t rows = (size_t)(how->batch * how->time);
+    size_t rows = (size_t)(how->lane_count * how->time);
     *at = (xph_batch_places){.bytes = 0};
     if (take(&at->bytes, rows, shape->floats, sizeof(float), &at->floats) &&
         take(&at->bytes, rows, shape->ids, sizeof(int32_t), &at->ids) &&
@@ -30,14 +30,14 @@ exphil_status xph_batch_place(const xph_row_shape *shape, const exphil_sampling 
         take(&at->bytes, rows, returns, sizeof(float), &at->returns))
         return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_INVALID, "a batch of %lld x %lld rows is too large",
-                    (long long)how->batch, (long long)how->time);
+                    (long long)how->lane_count, (long long)how->time);
 }
 
 /* Of exphil_sampling.shuffle_frames: where each lane of a batch comes from. */
 static size_t window_places(const exphil_sampling *how)
 {
     bool noted = how->mode == EXPHIL_MODE_WINDOW && how->shuffle_frames;
-    return noted ? (size_t)how->batch * sizeof(xph_window_place) : 0;
+    return noted ? (size_t)how->lane_count * sizeof(xph_window_place) : 0;
 }
 
 size_t xph_packed_bytes(const xph_row_shape *shape, const exphil_sampling *how)
@@ -77,7 +77,7 @@ exphil_status xph_game_lanes(const exphil_dataset *dataset, const exphil_samplin
 {
     bool windows = how->mode == EXPHIL_MODE_WINDOW;
     xph_batch_places batch;
-    *lanes = dataset->of_games && !windows ? how->batch : 0;
+    *lanes = dataset->of_games && !windows ? how->lane_count : 0;
     if (!dataset->of_games || !how->memory_bytes) return EXPHIL_OK;
     size_t lane = xph_game_lane_bytes(xph_chunk_blocks(how), most_block_bytes(dataset));
     XPH_TRY(xph_batch_place(&dataset->shape, how, told, false, dataset->returns != NULL, &batch, error));
@@ -121,7 +121,7 @@ static exphil_status game_bytes(const exphil_dataset *dataset, const exphil_samp
     XPH_TRY(xph_game_lanes(dataset, how, told, &lanes, error));
     uint64_t workers = (uint64_t)how->workers;
     size_t slots = (size_t)xph_chunk_blocks(how), block = most_block_bytes(dataset);
-    bool windows = how->mode == EXPHIL_MODE_WINDOW, shared = windows || lanes < how->batch;
+    bool windows = how->mode == EXPHIL_MODE_WINDOW, shared = windows || lanes < how->lane_count;
     *bytes = 0;
     if (xph_dataset_of_corpus(dataset)) *bytes += workers * XPH_PIECE * (uint64_t)dataset->shape.row_bytes;
     if (!dataset->of_games) return EXPHIL_OK;
@@ -171,6 +171,6 @@ exphil_status xph_data_bytes_of(const exphil_dataset *dataset, const exphil_spec
     bytes->how.delays = NULL;
     bytes->order = buffers * window_places(&how) + sizeof(xph_sampler) +
                    (uint64_t)how.workers * (sizeof(xph_filler) + xph_packed_bytes(&shape, &how)) +
-                   (uint64_t)how.batch * sizeof(xph_game_lane *);
+                   (uint64_t)how.lane_count * sizeof(xph_game_lane *);
     return dataset ? of_dataset(dataset, &how, &told, evaluates, bytes, error) : EXPHIL_OK;
 }

@@ -71,6 +71,18 @@ static exphil_status check_shuffle(const exphil_sampling *how, exphil_error *err
                     (long long)frames, SHUFFLE_LEAST, (long long)XPH_ORDERED_MAX);
 }
 
+/* lane_count 0 means all lanes. */
+static exphil_status take_lanes(exphil_sampling *how, exphil_error *error)
+{
+    if (!how->lane_count && how->first_lane)
+        return xph_fail(error, EXPHIL_E_INVALID,
+                        "sampling.first_lane is %lld, but lane_count is 0, which means all lanes",
+                        (long long)how->first_lane);
+    if (!how->lane_count) how->lane_count = how->batch;
+    XPH_TRY(check_range(how->first_lane, 0, how->batch - 1, "first_lane", error));
+    return check_range(how->lane_count, 1, how->batch - how->first_lane, "lane_count", error);
+}
+
 static exphil_status check_drop(const exphil_sampling *how, exphil_error *error)
 {
     char text[XPH_DOUBLE_TEXT];
@@ -96,6 +108,7 @@ exphil_status xph_sampling_resolve(const exphil_dataset *dataset, const exphil_s
         known.shuffle_frames = usual_shuffle_frames(dataset);
     XPH_TRY(check_mode(&known, error));
     XPH_TRY(check_range(known.batch, 1, BATCH_MOST, "batch", error));
+    XPH_TRY(take_lanes(&known, error));
     XPH_TRY(check_range(known.time, 1, TIME_MOST, "time", error));
     XPH_TRY(check_range(known.stride, 1, XPH_FRAMES_MAX, "stride", error));
     XPH_TRY(check_range(known.segment_frames, 0, INT64_MAX, "segment_frames", error));

@@ -335,6 +335,7 @@ static exphil_status take_sampling(exphil_live *live, const exphil_sampling *giv
     const char *no = s->condition_count || s->delay_count ? "conditions or several delays"
                      : s->seed                            ? "a seed: the live config has one"
                      : s->in_order                        ? "in_order"
+                     : s->first_lane || s->lane_count     ? "lanes of a rank"
                                                           : NULL;
     if (no) return xph_fail(error, EXPHIL_E_INVALID, "live config: sampling has %s", no);
     if (s->batch < 1 + data || s->batch > 4096 || s->time < 1 || s->time > 65536)

@@ -128,7 +128,7 @@ static void add_data(measured *m)
     if (m->job->config->by_hand) return;
     add_pinned(m, EXPHIL_PLAN_BATCHES, m->data.batches);
     add_host(m, EXPHIL_PLAN_GAMES, m->data.games);
-    add_host(m, EXPHIL_PLAN_ORDER, m->data.order + m->snapshot + xph_prefetcher_bytes(m->data.how.batch));
+    add_host(m, EXPHIL_PLAN_ORDER, m->data.order + m->snapshot + xph_prefetcher_bytes(m->data.how.lane_count));
 }
 
 /* Whoever samples a dataset has a snapshot of it: as much as one without rows. */
@@ -156,6 +156,15 @@ static exphil_status make_model(measured *m, exphil_error *error)
     return EXPHIL_OK;
 }
 
+/* Another number of lanes: with lanes of several ranks the joint batch becomes larger or smaller in proportion. */
+static void resize(exphil_sampling *sampling, int64_t lanes)
+{
+    int64_t own = sampling->lane_count, joint = sampling->batch ? sampling->batch : 16;
+    sampling->batch = own ? (joint * lanes + own - 1) / own : lanes;
+    sampling->first_lane = 0;
+    sampling->lane_count = own ? lanes : 0;
+}
+
 static exphil_status size_data(measured *m, int64_t batch, exphil_error *error)
 {
     const exphil_plan_config *config = m->job->config;
@@ -164,7 +173,7 @@ static exphil_status size_data(measured *m, int64_t batch, exphil_error *error)
         XPH_TRY(XPH_TAKE(exphil_sampling, &sampling, config->sampling, error));
     else
         XPH_TRY(exphil_model_sampling(m->model, &sampling, error));
-    if (batch) sampling.batch = batch;
+    if (batch) resize(&sampling, batch);
     const exphil_dataset *dataset = config->by_hand ? NULL : config->dataset;
     XPH_TRY(xph_data_bytes_of(dataset, xph_model_spec(m->model), &sampling, false, &m->data, error));
     return xph_trainer_check_sampling(m->model, &m->data.how, &m->data.told, error);
@@ -177,12 +186,12 @@ static exphil_status make_trainer(measured *m, int64_t batch, exphil_error *erro
     XPH_TRY(size_data(m, batch, error));
     XPH_TRY(exphil_optimizer_create(m->model, config->optimizer, &m->optimizer, error));
     XPH_TRY(exphil_trainer_create(m->model, m->optimizer, NULL, config->trainer, &m->trainer, error));
-    return xph_trainer_shape(m->trainer, m->data.how.batch, m->data.how.time, error);
+    return xph_trainer_shape(m->trainer, m->data.how.lane_count, m->data.how.time, error);
 }
 
 static exphil_status measure_saving(measured *m, exphil_error *error)
 {
-    XPH_TRY(xph_checkpoint_measure(m->trainer, m->data.how.batch, &m->files, error));
+    XPH_TRY(xph_checkpoint_measure(m->trainer, m->data.how.lane_count, &m->files, error));
     if (!m->job->config->no_checkpoint)
         add_host(m, EXPHIL_PLAN_SAVING, m->files.copies + xph_model_write_bytes(m->model));
     return EXPHIL_OK;
@@ -253,7 +262,7 @@ static void fill_plan(const measured *m, exphil_plan *plan)
     const plan_job *job = m->job;
     uint64_t limited = 0;
     int32_t unused;
-    plan->batch = m->data.how.batch;
+    plan->batch = m->data.how.lane_count;
     plan->time = m->data.how.time;
     for (int64_t i = 0; i < xph_model_param_count(m->model); i++)
         plan->parameter_count += xph_model_param(m->model, i)->count;

@@ -350,7 +350,7 @@ static exphil_status build(exphil_trainer *trainer, const exphil_model *model, e
     XPH_TRY(allocate(trainer, error));
     if (!prefetcher) return EXPHIL_OK;
     const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
-    return xph_trainer_shape(trainer, sampling->batch, sampling->time, error);
+    return xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error);
 }
 
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,

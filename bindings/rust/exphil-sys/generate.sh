@@ -11,4 +11,4 @@ bindgen "$include/exphil/games.h" --allowlist-function 'exphil_.*' --allowlist-t
   --allowlist-var 'EXPHIL_.*' --size_t-is-usize --default-macro-constant-type signed --no-prepend-enum-name \
   --no-doc-comments --with-derive-default "$@" -o "$output" -- -I"$include" -include exphil/conditions.h \
   -include exphil/plan.h -include exphil/notes.h -include exphil/examine.h -include exphil/match.h -include exphil/blocks.h \
-  -include exphil/live.h -include exphil/ops.h
+  -include exphil/live.h -include exphil/ranks.h -include exphil/ops.h

@@ -1,5 +1,5 @@
 //! Declarations of libexphil's C headers (`exphil.h`, `conditions.h`, `slp.h`, `games.h`, `plan.h`, `notes.h`, `examine.h`,
-//! `learn.h`, `match.h`, `blocks.h`, `live.h`, `ops.h`) as bindgen writes them. The headers are the manual: names, rules of
+//! `learn.h`, `match.h`, `blocks.h`, `live.h`, `ranks.h`, `ops.h`) as bindgen writes them. The headers are the manual: names, rules of
 //! ownership, threads and lifetimes are theirs. The crate `exphil` is the safe interface.
 //!
 //! The `*_INIT` macros of the header are [`init`] here: all zero, but for `struct_size`; `op` of the arguments of ops.h is the
