@@ -77,12 +77,12 @@ typedef struct xph_stored_run {
     xph_notes notes;
     bool noted;
 } xph_stored_run;
-/* Reads it into host memory. batch: lanes that it must have; 0: any. Needs xph_stored_free also after a failure. */
-exphil_status xph_stored_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
+/* Reads it into host memory. batch: lanes that it must have; 0: any. Needs xph_run_free also after a failure. */
+exphil_status xph_run_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
                               xph_beside *beside, exphil_error *error);
 /* The trainer goes on from there, with the state of copies.lanes lanes; takes notes and state. */
-exphil_status xph_stored_install(xph_stored_run *run, exphil_error *error);
-void xph_stored_free(xph_stored_run *run);
+exphil_status xph_run_install(xph_stored_run *run, exphil_error *error);
+void xph_run_free(xph_stored_run *run);
 /* Both files of a checkpoint whose copies are there. */
 exphil_status xph_checkpoint_write(xph_checkpoint *c, const char *path, exphil_error *error);
 /* Copies of what the device has, of this rank's lanes. */

@@ -231,7 +231,7 @@ static exphil_status read_file(xph_stored_run *run, exphil_trainer *trainer, con
     return status;
 }
 
-exphil_status xph_stored_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
+exphil_status xph_run_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
                               xph_beside *beside, exphil_error *error)
 {
     exphil_context *context = trainer->context;
@@ -252,7 +252,7 @@ exphil_status xph_stored_read(xph_stored_run *run, exphil_trainer *trainer, cons
 }
 
 /* A checkpoint without notes leaves those that the trainer has. */
-exphil_status xph_stored_install(xph_stored_run *run, exphil_error *error)
+exphil_status xph_run_install(xph_stored_run *run, exphil_error *error)
 {
     exphil_trainer *trainer = run->copies.trainer;
     XPH_TRY(seek(trainer, run->counters, error));
@@ -265,7 +265,7 @@ exphil_status xph_stored_install(xph_stored_run *run, exphil_error *error)
     return EXPHIL_OK;
 }
 
-void xph_stored_free(xph_stored_run *run)
+void xph_run_free(xph_stored_run *run)
 {
     xph_notes_free(run->copies.trainer->context, &run->notes);
     xph_checkpoint_free(&run->copies);
@@ -274,9 +274,9 @@ void xph_stored_free(xph_stored_run *run)
 static exphil_status resume(exphil_trainer *trainer, const char *path, xph_beside *beside, exphil_error *error)
 {
     xph_stored_run run;
-    exphil_status status = xph_stored_read(&run, trainer, path, trainer->feed.batch, beside, error);
-    if (status >= 0) status = xph_stored_install(&run, error);
-    xph_stored_free(&run);
+    exphil_status status = xph_run_read(&run, trainer, path, trainer->feed.batch, beside, error);
+    if (status >= 0) status = xph_run_install(&run, error);
+    xph_run_free(&run);
     return status;
 }
 

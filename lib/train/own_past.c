@@ -4,10 +4,10 @@
  * (Mihaylova & Martins 2019, "Scheduled Sampling for Transformers"): an approximation, for a decision does not
  * see the decisions that replaced others before it. Gradients do not flow through decisions.
  *
- * Numbers of update u are those of the stream (seed, u): row r of batch `part` of rank k has 1 + L of them from
- * ((k * 2^20 + part) * B*T + r) * S on, with S the next multiple of 4: one says whether the row's decision is
- * taken, L draw it. */
-#include "train/train.h"
+ * Numbers of update u are those of the stream (seed, u): row r of batch `part` has 1 + L of them from
+ * (part * B*T + r) * S on, with S the next multiple of 4: one says whether the row's decision is
+ * taken, L draw it. Of ranks that meet, B and r are of all their lanes; else part is k * 2^20 + part on rank k. */
+#include "train/ranks.h"
 
 bool xph_own_past_check(const exphil_model *model, const exphil_trainer_config *config, exphil_error *error)
 {
@@ -99,6 +99,17 @@ void xph_own_past_drop(exphil_trainer *trainer)
 
 /* ---- an update ----------------------------------------------------------------------------------------------------- */
 
+/* Where the rows of this rank's batch begin among all that have numbers in the update. */
+static uint64_t first_row(const exphil_trainer *trainer, int64_t part)
+{
+    const xph_feed *feed = &trainer->feed;
+    int64_t before = 0;
+    if (!xph_ranks_meet(trainer))
+        return ((uint64_t)trainer->communicator.rank << 20 | (uint64_t)part) * (uint64_t)(feed->batch * feed->time);
+    int64_t lanes = xph_ranks_lanes(trainer, &before);
+    return (uint64_t)((part * lanes + before) * feed->time);
+}
+
 /* Which decisions are taken, and the noise that draws them: that of others is not looked at, but must lie in (0,1). */
 static void draw(const exphil_trainer *trainer, int64_t number, int64_t part)
 {
@@ -106,11 +117,11 @@ static void draw(const exphil_trainer *trainer, int64_t number, int64_t part)
     int64_t rows = trainer->feed.batch * trainer->feed.time,
             width = xph_model_shape_of(trainer->model)->logits, numbers = (width + 4) / 4 * 4;
     double share = number < own->ramp ? own->share * (double)number / (double)own->ramp : own->share;
-    uint64_t first = (uint64_t)trainer->communicator.rank << 20 | (uint64_t)part;
+    const uint64_t first = first_row(trainer, part);
     for (int64_t r = 0; r < rows; r++) {
         xph_rng rng = {.seed = own->seed,
                        .stream = XPH_RNG_OWN | (uint64_t)number << 8,
-                       .position = (first * (uint64_t)rows + (uint64_t)r) * (uint64_t)numbers};
+                       .position = (first + (uint64_t)r) * (uint64_t)numbers};
         float *noise = own->noise + r * width;
         own->taken[r] = (double)xph_rng_float(&rng) < share;
         if (own->taken[r])

@@ -2,6 +2,8 @@
 #include "train/ranks.h"
 #include "train/settings.h"
 
+#include <exphil/ranks.h>
+
 /* What is compared beside the settings of a checkpoint. */
 enum { VERSION, PROCESSOR, COUNT, WEIGHTS, MOMENTS, SETTINGS, WORDS = SETTINGS + XPH_SETTINGS_MOST };
 static const char *const name[SETTINGS] = {"another version of the library",
@@ -64,8 +66,24 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
     return EXPHIL_OK;
 }
 
+/* One order of one joint batch is dealt to all ranks, each lane to one of them. */
+static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *error)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    int64_t first, count;
+    if (!trainer->prefetcher) return EXPHIL_OK;
+    const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
+    XPH_TRY(exphil_rank_lanes(sampling->batch, with->rank, with->ranks, &first, &count, error));
+    if (sampling->first_lane == first && sampling->lane_count == count) return EXPHIL_OK;
+    return xph_fail(error, EXPHIL_E_MISMATCH,
+                    "prefetcher has %lld lanes from lane %lld on, rank %d of %d has %lld from %lld on (exphil_rank_lanes)",
+                    (long long)sampling->lane_count, (long long)sampling->first_lane, with->rank, with->ranks,
+                    (long long)count, (long long)first);
+}
+
 static exphil_status own_words(const exphil_trainer *trainer, uint64_t word[WORDS], exphil_error *error)
 {
+    XPH_TRY(check_lanes(trainer, error));
     word[VERSION] = exphil_version();
     word[PROCESSOR] = processor(trainer);
     word[COUNT] = (uint64_t)xph_settings_values(trainer, word + SETTINGS);

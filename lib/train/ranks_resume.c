@@ -114,11 +114,11 @@ exphil_status xph_ranks_resume(exphil_trainer *trainer, const char *path, exphil
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_RESUME, own, status, error));
     int64_t first = 0, batch = xph_ranks_lanes(trainer, &first);
     if (trainer->communicator.rank == 0)
-        status = xph_stored_read(&run, trainer, path, batch, NULL, error);
+        status = xph_run_read(&run, trainer, path, batch, NULL, error);
     run.copies.first_lane = first;
     run.copies.lanes = lanes;
     status = share(&run, path, status, error);
-    if (status >= 0) status = xph_stored_install(&run, error);
-    xph_stored_free(&run);
+    if (status >= 0) status = xph_run_install(&run, error);
+    xph_run_free(&run);
     return status;
 }

@@ -34,7 +34,8 @@ static exphil_status join(exphil_trainer *trainer, const exphil_batch *batch, jo
         all->weight = xph_mask_sum(batch);
         for (int64_t row = 0; row < batch->batch * batch->time; row++) all->frames += batch->mask[row] > 0.0f;
     }
-    const struct xph_said own = {.weight = all->weight, .frames = (double)all->frames};
+    const struct xph_said own = {
+        .lanes = (double)batch->batch, .weight = all->weight, .frames = (double)all->frames};
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_BATCH, own, status, error));
     if (xph_ranks_meet(trainer)) *all = (joint){xph_ranks_weight(trainer), xph_ranks_frames(trainer)};
     return EXPHIL_OK;

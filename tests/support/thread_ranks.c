@@ -1,0 +1,99 @@
+#include "thread_ranks.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct thread_ranks {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int32_t ranks, came, gone;
+    int64_t round;
+    void *data[THREAD_RANKS_MOST];
+    int64_t count[THREAD_RANKS_MOST];
+    int32_t type, code; /* code: of the round that ended */
+    thread_trouble trouble;
+    thread_rank rank[THREAD_RANKS_MOST];
+    thread_rank_fn fn;
+};
+
+static void fold(const struct thread_ranks *all)
+{
+    for (int64_t i = 0; i < all->count[0]; i++) {
+        double wide = 0.0;
+        float narrow = 0.0f;
+        for (int32_t r = 0; r < all->ranks; r++) {
+            if (all->type == EXPHIL_TYPE_F64)
+                wide = r ? wide + ((double *)all->data[r])[i] : ((double *)all->data[r])[i];
+            else
+                narrow = r ? narrow + ((float *)all->data[r])[i] : ((float *)all->data[r])[i];
+        }
+        for (int32_t r = 0; r < all->ranks; r++) {
+            if (all->type == EXPHIL_TYPE_F64)
+                ((double *)all->data[r])[i] = wide;
+            else
+                ((float *)all->data[r])[i] = narrow;
+        }
+    }
+}
+
+/* The last one to come adds up. */
+static void finish(struct thread_ranks *all)
+{
+    all->code = 0;
+    for (int32_t r = 1; r < all->ranks; r++)
+        if (all->count[r] != all->count[0]) all->code = THREAD_RANKS_BROKEN;
+    if (!all->code) fold(all);
+    all->came = 0;
+    all->round++;
+    pthread_cond_broadcast(&all->changed);
+}
+
+static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
+{
+    thread_rank *own = user;
+    struct thread_ranks *all = own->all;
+    const thread_trouble *trouble = &all->trouble;
+    const bool fails = ++own->calls == trouble->fails_at && own->armed;
+    if (fails && trouble->only_rank < 0) return THREAD_RANKS_BROKEN;
+    pthread_mutex_lock(&all->lock);
+    all->data[own->rank] = data;
+    all->count[own->rank] = count;
+    all->type = type;
+    const int64_t round = all->round;
+    if (++all->came == all->ranks)
+        finish(all);
+    else
+        while (all->round == round && !all->gone) pthread_cond_wait(&all->changed, &all->lock);
+    int32_t code = all->round == round ? THREAD_RANKS_GONE : all->code;
+    pthread_mutex_unlock(&all->lock);
+    return fails && trouble->only_rank == own->rank ? THREAD_RANKS_BROKEN : code;
+}
+
+static void *work(void *given)
+{
+    thread_rank *own = given;
+    own->all->fn(own);
+    pthread_mutex_lock(&own->all->lock);
+    own->all->gone++;
+    pthread_cond_broadcast(&own->all->changed);
+    pthread_mutex_unlock(&own->all->lock);
+    return NULL;
+}
+
+void thread_ranks_run(int32_t ranks, thread_rank_fn fn, void *const *user, thread_trouble trouble)
+{
+    struct thread_ranks all = {.ranks = ranks, .fn = fn, .trouble = trouble};
+    pthread_t thread[THREAD_RANKS_MOST];
+    assert_true(ranks <= THREAD_RANKS_MOST);
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_cond_init(&all.changed, NULL);
+    for (int32_t r = 0; r < ranks; r++) {
+        thread_rank *own = &all.rank[r];
+        *own = (thread_rank){.all = &all, .rank = r, .ranks = ranks, .user = user ? user[r] : NULL};
+        own->communicator = (exphil_communicator){sizeof own->communicator, own, all_reduce, r, ranks};
+        assert_int_equal(pthread_create(&thread[r], NULL, work, own), 0);
+    }
+    for (int32_t r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
+    pthread_cond_destroy(&all.changed);
+    pthread_mutex_destroy(&all.lock);
+}
