@@ -5,12 +5,12 @@
 #include <exphil/ranks.h>
 
 /* What is compared beside the settings of a checkpoint. */
-enum { VERSION, PROCESSOR, COUNT, WEIGHTS, MOMENTS, SETTINGS, WORDS = SETTINGS + XPH_SETTINGS_MOST };
-static const char *const name[SETTINGS] = {"another version of the library",
-                                           "another kind of processor",
-                                           "another number of settings",
-                                           "other weights",
-                                           "other moments of the optimizer"};
+enum { VERSION, PROCESSOR, COUNT, SETTINGS, WEIGHTS = SETTINGS + XPH_SETTINGS_MOST, MOMENTS, WORDS };
+static const char *const name[WORDS] = {[VERSION] = "another version of the library",
+                                        [PROCESSOR] = "another kind of processor",
+                                        [COUNT] = "another number of settings",
+                                        [WEIGHTS] = "other weights",
+                                        [MOMENTS] = "other moments of the optimizer"};
 
 /* Processors of one architecture compute the same bits, whatever they are called; GPUs of one name do. */
 static uint64_t processor(const exphil_trainer *trainer)
@@ -96,7 +96,7 @@ static exphil_status compare(const exphil_trainer *trainer, const uint64_t (*wor
     for (int32_t r = 1; r < trainer->communicator.ranks; r++)
         for (int i = 0; i < WORDS; i++) {
             if (word[r][i] == word[0][i]) continue;
-            if (i < SETTINGS)
+            if (name[i])
                 return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %s than rank 0", r, name[i]);
             return xph_settings_differ(trainer, i - SETTINGS, word[r][i], word[0][i], r, error);
         }

@@ -1,0 +1,234 @@
+/* Ranks that do not fit together are refused by name before the first update, on all ranks; and so are ranks that do different
+ * things. */
+#include "ranks_case.h"
+
+#include <stdlib.h>
+
+/* One rank of two differs by what change makes of its plan. */
+typedef struct odd_one {
+    void (*change)(train_plan *plan);
+    bool trained; /* the odd one's optimizer has been used */
+    exphil_status status[2];
+    exphil_error error[2];
+} odd_one;
+
+static train_plan plan_of(void)
+{
+    train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
+    plan.sampling.batch = 6;
+    return plan;
+}
+
+/* A trainer without ranks first, whose parts serve the one that is tried. */
+static void create(thread_rank *rank)
+{
+    odd_one *odd = rank->user;
+    train_plan plan = plan_of();
+    if (rank->rank == 1) odd->change(&plan);
+    train_plan own = ranks_case_plan(&plan, rank);
+    if (rank->rank == 1 && own.sampling.first_lane == 3 && plan.sampling.lane_count)
+        own.sampling.first_lane = plan.sampling.first_lane, own.sampling.lane_count = plan.sampling.lane_count;
+    exphil_trainer_config how = own.trainer;
+    exphil_trainer *trainer = NULL;
+    own.trainer.communicator = NULL;
+    train_run run = train_begin(&own);
+    if (rank->rank == 1 && odd->trained) (void)train_steps(&run, 1);
+    exphil_trainer_destroy(run.trainer);
+    run.trainer = NULL;
+    odd->error[rank->rank] = (exphil_error)EXPHIL_ERROR_INIT;
+    odd->status[rank->rank] = exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &how, &trainer,
+                                                    &odd->error[rank->rank]);
+    assert_null(trainer);
+    train_end(&run);
+}
+
+static void refused(void (*change)(train_plan *plan), const char *message)
+{
+    odd_one odd = {.change = change};
+    void *user[2] = {&odd, &odd};
+    thread_ranks_run(2, create, user, (thread_trouble){0, -1});
+    for (int r = 0; r < 2; r++) {
+        if (odd.status[r] != EXPHIL_E_MISMATCH || !strstr(odd.error[r].message, message))
+            fail_msg("rank %d: %s: \"%s\", not \"%s\"", r, exphil_status_name(odd.status[r]),
+                     odd.error[r].message, message);
+    }
+}
+
+static void seed(train_plan *plan)
+{
+    plan->model.seed = 77;
+}
+static void width(train_plan *plan)
+{
+    plan->model.hidden = 40;
+}
+static void data(train_plan *plan)
+{
+    plan->episodes = 6;
+}
+static void batch(train_plan *plan)
+{
+    plan->sampling.batch = 8;
+}
+static void sampled(train_plan *plan)
+{
+    plan->sampling.seed = 4;
+}
+static void rate(train_plan *plan)
+{
+    plan->adam.rate = 1e-3;
+}
+static void accumulate(train_plan *plan)
+{
+    plan->trainer.accumulate = 2;
+}
+static void loss(train_plan *plan)
+{
+    static const exphil_head_loss losses[3] = {{2.0, 0, 0, NULL}, {0, 0.1, 0, NULL}, {0, 0, 0, NULL}};
+    plan->trainer.losses = losses;
+}
+static void by_hand(train_plan *plan)
+{
+    plan->by_hand = true;
+}
+static void average(train_plan *plan)
+{
+    plan->adam.ema_decay = 0.5;
+}
+
+static void others_are_named(void **state)
+{
+    refused(seed, "rank 1 has other weights than rank 0");
+    refused(width, "rank 1 has model.hidden 40, rank 0 has 24");
+    refused(data, "rank 1 has dataset ");
+    refused(batch, "rank 1 has sampling.batch 8, rank 0 has 6");
+    refused(sampled, "rank 1 has sampling.seed 4, rank 0 has 3");
+    refused(rate, "rank 1 has optimizer.rate 0.001, rank 0 has 0.005");
+    refused(accumulate, "rank 1 has accumulate 2, rank 0 has 1");
+    refused(loss, "rank 1 has losses ");
+    refused(by_hand, "rank 1 has another number of settings than rank 0");
+    refused(average, "rank 1 has optimizer.ema_decay 0.5, rank 0 has 0");
+}
+
+static void same(train_plan *plan)
+{
+}
+
+static void used_optimizer(void **state)
+{
+    odd_one odd = {.change = same, .trained = true};
+    void *user[2] = {&odd, &odd};
+    thread_ranks_run(2, create, user, (thread_trouble){0, -1});
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(odd.status[r], EXPHIL_E_MISMATCH);
+        assert_string_equal(odd.error[r].message, "rank 1 is at update 1, rank 0 at 0");
+    }
+}
+
+static void lanes(train_plan *plan)
+{
+    plan->sampling.first_lane = 2;
+    plan->sampling.lane_count = 3;
+}
+
+static void lanes_of_another(void **state)
+{
+    odd_one odd = {.change = lanes};
+    void *user[2] = {&odd, &odd};
+    thread_ranks_run(2, create, user, (thread_trouble){0, -1});
+    assert_int_equal(odd.status[1], EXPHIL_E_MISMATCH);
+    assert_string_equal(odd.error[1].message, "prefetcher has 3 lanes from lane 2 on, rank 1 of 2 has 3 from 3 on "
+                                              "(exphil_rank_lanes)");
+    assert_int_equal(odd.status[0], EXPHIL_E_IO);
+    assert_string_equal(odd.error[0].message, "rank 1 failed with EXPHIL_E_MISMATCH in making a trainer");
+}
+
+/* ---- different calls ---------------------------------------------------------------------------------------------- */
+
+typedef struct calls {
+    exphil_status status[2];
+    exphil_error error[2];
+} calls;
+
+static void call(thread_rank *rank)
+{
+    calls *c = rank->user;
+    train_plan plan = plan_of(), own = ranks_case_plan(&plan, rank);
+    train_run run = train_begin(&own);
+    (void)train_steps(&run, 1);
+    exphil_error *error = &c->error[rank->rank];
+    *error = (exphil_error)EXPHIL_ERROR_INIT;
+    c->status[rank->rank] = rank->rank ? exphil_trainer_save(run.trainer, test_path("other call"), error)
+                                       : exphil_trainer_step(run.trainer, NULL, error);
+    (void)train_steps(&run, 1); /* both go on */
+    train_end(&run);
+}
+
+static void different_calls(void **state)
+{
+    calls c;
+    void *user[2] = {&c, &c};
+    thread_ranks_run(2, call, user, (thread_trouble){0, -1});
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(c.status[r], EXPHIL_E_MISMATCH);
+        assert_string_equal(c.error[r].message, "rank 1 is saving, rank 0 is training a batch");
+    }
+    test_folder_remove();
+}
+
+/* ---- communicators and settings ----------------------------------------------------------------------------------- */
+
+static int32_t adds_nothing(void *user, void *data, int64_t count, int32_t type)
+{
+    return 0;
+}
+
+static int32_t halves(void *user, void *data, int64_t count, int32_t type)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (type == EXPHIL_TYPE_F64) ((double *)data)[i] *= 0.5;
+    return 0;
+}
+
+static exphil_status make(const exphil_communicator *with, int32_t reduction, exphil_error *error)
+{
+    train_plan plan = plan_of();
+    plan.by_hand = true;
+    train_run run = train_begin(&plan);
+    exphil_trainer *trainer = NULL;
+    exphil_trainer_destroy(run.trainer);
+    run.trainer = NULL;
+    plan.trainer.communicator = with;
+    plan.trainer.reduction = reduction;
+    exphil_status status = exphil_trainer_create(run.model, run.optimizer, NULL, &plan.trainer, &trainer, error);
+    exphil_trainer_destroy(trainer);
+    train_end(&run);
+    return status;
+}
+
+static void wrong_communicators(void **state)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_communicator with = {sizeof with, NULL, adds_nothing, 0, 2};
+    assert_int_equal(make(&with, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_E_IO);
+    assert_string_equal(error.message, "communicator: all_reduce gave no sum of doubles: what rank 1 said did not arrive "
+                                       "on rank 0");
+    with.all_reduce = halves;
+    with.ranks = 1;
+    assert_int_equal(make(&with, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_E_IO);
+    assert_non_null(strstr(error.message, "what rank 0 said did not arrive on rank 0"));
+    with.all_reduce = adds_nothing;
+    assert_int_equal(make(&with, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_OK);
+    assert_int_equal(make(&with, 2, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "trainer config: reduction is 2, not EXPHIL_REDUCTION_...");
+    assert_int_equal(make(NULL, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_OK); /* one rank */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(others_are_named), cmocka_unit_test(used_optimizer),      cmocka_unit_test(lanes_of_another),
+        cmocka_unit_test(different_calls),  cmocka_unit_test(wrong_communicators),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
