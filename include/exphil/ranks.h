@@ -71,6 +71,17 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_rank_lanes(int64_t batch, int32
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_agree(exphil_trainer *trainer, double *numbers,
                                                                int64_t count, exphil_error *error);
 
+/* Other ranks for a trainer that goes on: some are gone, more have come. A call of all ranks of the new communicator, which is
+ * used for it: old ranks with trainers that have made the same updates, new ones with trainers that resumed them. prefetcher:
+ * this rank's lanes of the same data, with the same sampling otherwise; it stands where the trainer stands afterwards. Carried
+ * state goes with its lanes; that of lanes which no rank has starts from zero, and is logged. The trainer then lets go of its
+ * old communicator and prefetcher.
+ * EXPHIL_E_STATE: reduction is not EXPHIL_REDUCTION_SUMS. EXPHIL_E_UNSUPPORTED: it has no prefetcher; save and resume instead.
+ * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call. After EXPHIL_E_MEMORY, of the new shape,
+ * it may be saved, or the call made again. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_set_communicator(
+    exphil_trainer *trainer, const exphil_communicator *communicator, exphil_prefetcher *prefetcher, exphil_error *error);
+
 #ifdef __cplusplus
 }
 #endif

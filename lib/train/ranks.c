@@ -14,25 +14,25 @@ static const char *const doing[XPH_CALLS] = {"doing nothing",
                                              "writing",
                                              "resuming",
                                              "agreeing on numbers",
-                                             "sharing what they have"};
+                                             "sharing what they have",
+                                             "changing its communicator"};
 
 /* One more than there are ranks: in the last, losses of heads wait until the device has taken them. */
-static size_t bytes_of(const exphil_trainer *trainer)
+static size_t bytes_of(int32_t ranks)
 {
-    return (size_t)(trainer->communicator.ranks + 1) * sizeof *trainer->said;
+    return (size_t)(ranks + 1) * sizeof(struct xph_said);
 }
 
-exphil_status xph_ranks_create(exphil_trainer *trainer, exphil_error *error)
+struct xph_said *xph_ranks_said(exphil_context *context, int32_t ranks, exphil_error *error)
 {
-    size_t bytes = bytes_of(trainer);
-    trainer->said = xph_calloc(trainer->context, 1, bytes);
-    return trainer->said ? EXPHIL_OK : xph_no_memory(bytes, error);
+    struct xph_said *said = xph_calloc(context, 1, bytes_of(ranks));
+    if (!said) (void)xph_no_memory(bytes_of(ranks), error);
+    return said;
 }
 
-void xph_ranks_destroy(exphil_trainer *trainer)
+void xph_ranks_forget(exphil_context *context, struct xph_said *said, int32_t ranks)
 {
-    xph_free(trainer->context, trainer->said, bytes_of(trainer));
-    trainer->said = NULL;
+    xph_free(context, said, bytes_of(ranks));
 }
 
 /* ---- a meeting ---------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ typedef enum xph_call {
     XPH_CALL_RESUME,
     XPH_CALL_AGREE,
     XPH_CALL_JOIN,
+    XPH_CALL_CHANGE,
     XPH_CALLS
 } xph_call;
 
@@ -32,13 +33,16 @@ struct xph_said {
     double number[XPH_SAID_NUMBERS];
 };
 
+/* A host's communicator, checked; NULL: one rank. */
+exphil_status xph_communicator_take(const exphil_communicator *given, exphil_communicator *known, exphil_error *error);
 /* True: ranks meet. All functions below do nothing without, and give status back. */
 static inline bool xph_ranks_meet(const exphil_trainer *trainer)
 {
     return trainer->said != NULL;
 }
-exphil_status xph_ranks_create(exphil_trainer *trainer, exphil_error *error); /* memory for meetings */
-void xph_ranks_destroy(exphil_trainer *trainer);
+/* Memory for meetings of so many ranks; NULL, with an error. */
+struct xph_said *xph_ranks_said(exphil_context *context, int32_t ranks, exphil_error *error);
+void xph_ranks_forget(exphil_context *context, struct xph_said *said, int32_t ranks);
 /* A meeting: own is what this rank says; call, update and place are filled in. status, with its error, is what this rank came
  * to before, and is given back where it is a failure. EXPHIL_E_IO: the communicator failed, or a rank cannot; which one, and
  * why, is in the message. EXPHIL_E_CANCELLED: a rank was cancelled by its host. EXPHIL_E_MISMATCH: ranks do different things.

@@ -242,6 +242,9 @@ typedef struct xph_taken {
 exphil_status xph_trainer_take(exphil_trainer *trainer, exphil_batch *batch, xph_taken *taken,
                                exphil_error *error);
 void xph_trainer_put_back(exphil_trainer *trainer, const xph_taken *taken);
+/* EXPHIL_E_MISMATCH: its data, or its batches, are not what the model was made for. */
+exphil_status xph_trainer_check_data(const exphil_model *model, const exphil_prefetcher *prefetcher,
+                                     exphil_error *error);
 /* EXPHIL_E_MISMATCH: batches by this sampling (defaults filled in) are not what the model was made for. */
 exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil_sampling *sampling,
                                          const xph_told *told, exphil_error *error);

@@ -38,7 +38,7 @@ static void free_trainer(exphil_trainer *trainer)
     xph_pending_destroy(trainer);
     xph_notes_free(context, &trainer->notes);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
-    if (trainer->said) xph_ranks_destroy(trainer);
+    if (trainer->said) xph_ranks_forget(context, trainer->said, trainer->communicator.ranks);
     if (trainer->prefetcher) xph_prefetcher_release(trainer->prefetcher);
     if (trainer->optimizer) {
         atomic_store(&trainer->optimizer->attached, 0);
@@ -106,9 +106,8 @@ exphil_status xph_trainer_check_sampling(const exphil_model *model, const exphil
     return EXPHIL_OK;
 }
 
-/* The prefetcher must give what the model was made for. */
-static exphil_status check_data(const exphil_model *model, const exphil_prefetcher *prefetcher,
-                                exphil_error *error)
+exphil_status xph_trainer_check_data(const exphil_model *model, const exphil_prefetcher *prefetcher,
+                                     exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
     const exphil_sampling *sampling = xph_prefetcher_sampling(prefetcher);
@@ -190,19 +189,24 @@ static exphil_status check_model(const exphil_model *model, const exphil_trainer
     return status < 0 ? xph_fail_within(error, status, "trainer config: fake_quantize") : EXPHIL_OK;
 }
 
-/* reduction has been checked. */
-static exphil_status take_communicator(exphil_trainer *trainer, const exphil_communicator *given,
-                                       int32_t reduction, exphil_error *error)
+exphil_status xph_communicator_take(const exphil_communicator *given, exphil_communicator *known, exphil_error *error)
 {
-    exphil_communicator known = {.struct_size = sizeof known, .ranks = 1};
-    XPH_TRY(XPH_TAKE(exphil_communicator, &known, given, error));
-    if (given && !known.all_reduce)
+    *known = (exphil_communicator){.struct_size = sizeof *known, .ranks = 1};
+    XPH_TRY(XPH_TAKE(exphil_communicator, known, given, error));
+    if (given && !known->all_reduce)
         return xph_fail(error, EXPHIL_E_INVALID, "communicator: all_reduce is NULL");
-    if (known.ranks < 1 || known.rank < 0 || known.rank >= known.ranks)
-        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known.rank,
-                        known.ranks);
-    trainer->communicator = known;
-    return given && reduction == EXPHIL_REDUCTION_SUMS ? xph_ranks_create(trainer, error) : EXPHIL_OK;
+    if (known->ranks < 1 || known->rank < 0 || known->rank >= known->ranks)
+        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known->rank, known->ranks);
+    return EXPHIL_OK;
+}
+
+static exphil_status take_communicator(exphil_trainer *trainer, const exphil_trainer_config *config,
+                                       exphil_error *error)
+{
+    XPH_TRY(xph_communicator_take(config->communicator, &trainer->communicator, error));
+    if (!config->communicator || config->reduction != EXPHIL_REDUCTION_SUMS) return EXPHIL_OK;
+    trainer->said = xph_ranks_said(trainer->context, trainer->communicator.ranks, error);
+    return trainer->said ? EXPHIL_OK : EXPHIL_E_MEMORY;
 }
 
 static exphil_status check_saved(const exphil_trainer_config *config, const exphil_optimizer *optimizer,
@@ -373,7 +377,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     XPH_TRY(check_optimizer(model, optimizer, error));
     XPH_TRY(check_saved(&known, optimizer, error));
     if (!xph_own_past_check(model, &known, error)) return EXPHIL_E_INVALID;
-    if (prefetcher) XPH_TRY(check_data(model, prefetcher, error));
+    if (prefetcher) XPH_TRY(xph_trainer_check_data(model, prefetcher, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
@@ -394,7 +398,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
-    if (status >= 0) status = take_communicator(made, known.communicator, known.reduction, error);
+    if (status >= 0) status = take_communicator(made, &known, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
     if (made->said) status = xph_ranks_check(made, status, error);
     if (status < 0) {

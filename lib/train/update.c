@@ -179,6 +179,10 @@ static exphil_status may_begin(exphil_trainer *trainer, const exphil_metrics *me
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_metrics, metrics, error));
     if (xph_cancelled(trainer->context))
         return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
+    if (trainer->prefetcher && !trainer->feed.net) { /* after a change of ranks for whose shape there was no memory */
+        const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
+        XPH_TRY(xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error));
+    }
     if (trainer->late.status >= 0) return EXPHIL_OK;
     exphil_error late = trainer->late;
     trainer->late = (exphil_error)EXPHIL_ERROR_INIT;

@@ -69,31 +69,60 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
     return fails && trouble->only_rank == own->rank ? THREAD_RANKS_BROKEN : code;
 }
 
+struct thread_ranks *thread_ranks_open(int32_t ranks, thread_trouble trouble)
+{
+    struct thread_ranks *all = calloc(1, sizeof *all);
+    assert_non_null(all);
+    assert_true(ranks <= THREAD_RANKS_MOST);
+    all->ranks = ranks;
+    all->trouble = trouble;
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_cond_init(&all->changed, NULL);
+    for (int32_t r = 0; r < ranks; r++) {
+        thread_rank *own = &all->rank[r];
+        *own = (thread_rank){.all = all, .rank = r, .ranks = ranks};
+        own->communicator = (exphil_communicator){sizeof own->communicator, own, all_reduce, r, ranks};
+    }
+    return all;
+}
+
+thread_rank *thread_ranks_of(struct thread_ranks *all, int32_t rank)
+{
+    return &all->rank[rank];
+}
+
+void thread_ranks_leave(thread_rank *rank)
+{
+    pthread_mutex_lock(&rank->all->lock);
+    rank->all->gone++;
+    pthread_cond_broadcast(&rank->all->changed);
+    pthread_mutex_unlock(&rank->all->lock);
+}
+
+void thread_ranks_close(struct thread_ranks *all)
+{
+    pthread_cond_destroy(&all->changed);
+    pthread_mutex_destroy(&all->lock);
+    free(all);
+}
+
 static void *work(void *given)
 {
     thread_rank *own = given;
     own->all->fn(own);
-    pthread_mutex_lock(&own->all->lock);
-    own->all->gone++;
-    pthread_cond_broadcast(&own->all->changed);
-    pthread_mutex_unlock(&own->all->lock);
+    thread_ranks_leave(own);
     return NULL;
 }
 
 void thread_ranks_run(int32_t ranks, thread_rank_fn fn, void *const *user, thread_trouble trouble)
 {
-    struct thread_ranks all = {.ranks = ranks, .fn = fn, .trouble = trouble};
+    struct thread_ranks *all = thread_ranks_open(ranks, trouble);
     pthread_t thread[THREAD_RANKS_MOST];
-    assert_true(ranks <= THREAD_RANKS_MOST);
-    pthread_mutex_init(&all.lock, NULL);
-    pthread_cond_init(&all.changed, NULL);
+    all->fn = fn;
     for (int32_t r = 0; r < ranks; r++) {
-        thread_rank *own = &all.rank[r];
-        *own = (thread_rank){.all = &all, .rank = r, .ranks = ranks, .user = user ? user[r] : NULL};
-        own->communicator = (exphil_communicator){sizeof own->communicator, own, all_reduce, r, ranks};
-        assert_int_equal(pthread_create(&thread[r], NULL, work, own), 0);
+        all->rank[r].user = user ? user[r] : NULL;
+        assert_int_equal(pthread_create(&thread[r], NULL, work, &all->rank[r]), 0);
     }
     for (int32_t r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
-    pthread_cond_destroy(&all.changed);
-    pthread_mutex_destroy(&all.lock);
+    thread_ranks_close(all);
 }

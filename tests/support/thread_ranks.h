@@ -25,6 +25,12 @@ typedef struct thread_trouble {
     int32_t only_rank;
 } thread_trouble;
 
+/* Communicators for ranks that the test runs itself: it calls leave for each at its end, then close. */
+struct thread_ranks *thread_ranks_open(int32_t ranks, thread_trouble trouble);
+thread_rank *thread_ranks_of(struct thread_ranks *all, int32_t rank);
+void thread_ranks_leave(thread_rank *rank);
+void thread_ranks_close(struct thread_ranks *all);
+
 /* Runs fn on so many ranks at once, user[r] for rank r (or NULL), and waits for all. A rank whose fn returns is gone: the others'
  * calls then end with THREAD_RANKS_GONE, so that nobody waits for ever. */
 void thread_ranks_run(int32_t ranks, thread_rank_fn fn, void *const *user, thread_trouble trouble);
