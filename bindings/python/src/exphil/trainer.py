@@ -76,7 +76,7 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
-    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots,
+    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*, first_lane, lane_count; mode, delays, slots,
     neutral_start and conditions are the model's) and exphil_trainer_config (losses to as_played), by name; 0 and None
     stand for the library's defaults. One thread at a time.
     """
@@ -124,6 +124,8 @@ class Trainer(Handle):
         balance_character: float = 0.0,
         balance_action: float = 0.0,
         balance_change: float = 0.0,
+        first_lane: int = 0,
+        lane_count: int = 0,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -184,6 +186,8 @@ class Trainer(Handle):
             balance_character=balance_character,
             balance_action=balance_action,
             balance_change=balance_change,
+            first_lane=first_lane,
+            lane_count=lane_count,
         )
         config = Config("exphil_trainer_config")
         config.set(
