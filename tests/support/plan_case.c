@@ -21,7 +21,8 @@ enum { GPU_ALONE = 40, GPU_UPDATES = 2, GPU_GAMES = 5 };
 static const int32_t delays[] = {0, 2, 4};
 static const exphil_condition_spec conditions[] = {{"player", 3, 4, 0.1}, {"rank", 5, 3, 0.0}};
 
-/* 0: as it is by default. joint: the batch of all ranks, of which the last `batch` lanes are its own. f64: on the CPU, for a GPU has it not; precision: the other way round. */
+/* 0: as it is by default. joint: the batch of all ranks, whose last `batch` lanes it has. f64: on the CPU, for a GPU has it
+ * not; precision: the other way round. */
 typedef struct kind {
     const char *name, *blocks;
     int64_t batch, time, hidden, accumulate, segment, shuffle, memory, joint;
@@ -85,7 +86,7 @@ static const kind kinds[PLAN_CASES] = {
      .f64 = 1,
      .precision = EXPHIL_PRECISION_BF16},
     {.name = "lanes of a rank", .blocks = "lstm", .batch = 6, .joint = 20, .time = 16, .segment = 40},
-    {.name = "games of a rank's lanes", .blocks = "ffn", .batch = 5, .joint = 16, .time = 60, .games = 1},
+    {.name = "games of a rank's lanes", .blocks = "ffn", .batch = 5, .joint = 7, .time = 60, .games = 1},
 };
 
 const char *plan_case_name(int number)

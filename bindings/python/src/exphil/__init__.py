@@ -236,6 +236,7 @@ __all__ = [
     "melee",
     "ops",
     "plan",
+    "rank_lanes",
     "refused_name",
     "slp",
 ]

@@ -125,8 +125,7 @@ class Prefetcher(Handle):
         balance_character: float = 0.0,
         balance_action: float = 0.0,
         balance_change: float = 0.0,
-        first_lane: int = 0,
-        lane_count: int = 0,
+        first_lane: int = 0, lane_count: int = 0,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -152,11 +151,8 @@ class Prefetcher(Handle):
             workers=workers,
             drop_past=drop_past,
             mirror=mirror,
-            balance_character=balance_character,
-            balance_action=balance_action,
-            balance_change=balance_change,
-            first_lane=first_lane,
-            lane_count=lane_count,
+            balance_character=balance_character, balance_action=balance_action, balance_change=balance_change,
+            first_lane=first_lane, lane_count=lane_count,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)
