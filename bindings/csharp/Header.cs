@@ -228,6 +228,8 @@ namespace Exphil
             public double balance_character;
             public double balance_action;
             public double balance_change;
+            public long first_lane;
+            public long lane_count;
         }
         internal struct exphil_optimizer_config
         {
@@ -552,7 +554,8 @@ namespace Exphil
     /// <summary>How data are cut and weights are moved; zero is the library's default.</summary>
     public sealed class TrainerOptions
     {
-        public long Batch, Time, Stride, SegmentFrames, ShuffleFrames, MemoryBytes, WarmupUpdates, TotalUpdates, RestartUpdates;
+        public long Batch, Time, Stride, SegmentFrames, ShuffleFrames, MemoryBytes, FirstLane, LaneCount, WarmupUpdates,
+            TotalUpdates, RestartUpdates;
         public ulong Seed;
         public bool InOrder, LastOnly, ResumeNewTotal;
         public int Workers;
@@ -577,6 +580,8 @@ namespace Exphil
             if (BalanceCharacter != 0) raw.balance_character = BalanceCharacter;
             if (BalanceAction != 0) raw.balance_action = BalanceAction;
             if (BalanceChange != 0) raw.balance_change = BalanceChange;
+            if (FirstLane != 0) raw.first_lane = FirstLane;
+            if (LaneCount != 0) raw.lane_count = LaneCount;
         }
 
         internal void Give(ref exphil_optimizer_config raw)

@@ -177,6 +177,8 @@ const struct field sampling_fields[] = {
     FIELD(exphil_sampling, F_F64, balance_character),
     FIELD(exphil_sampling, F_F64, balance_action),
     FIELD(exphil_sampling, F_F64, balance_change),
+    FIELD(exphil_sampling, F_I64, first_lane),
+    FIELD(exphil_sampling, F_I64, lane_count),
     FIELDS_END
 };
 

@@ -105,6 +105,8 @@ export interface TrainerOptions {
     balance_character?: number;
     balance_action?: number;
     balance_change?: number;
+    first_lane?: number;
+    lane_count?: number;
   };
   optimizer?: {
     rate?: number;

@@ -33,7 +33,8 @@ exphil_status xph_dataset_actions(const exphil_dataset *dataset, int32_t **actio
 size_t xph_prefetcher_bytes(int64_t lanes); /* beside what xph_data_bytes_of tells */
 exphil_prefetcher *xph_prefetcher_retain(exphil_prefetcher *prefetcher);
 void xph_prefetcher_release(exphil_prefetcher *prefetcher);
-const exphil_sampling *xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in: lane_count too */
+const exphil_sampling *
+xph_prefetcher_sampling(const exphil_prefetcher *prefetcher); /* defaults filled in: lane_count too */
 /* Of what exphil_dataset_weight said of its rows; 0: nothing. */
 uint64_t xph_prefetcher_weights_hash(const exphil_prefetcher *prefetcher);
 const xph_told *xph_prefetcher_told(const exphil_prefetcher *prefetcher);

@@ -56,7 +56,8 @@ void xph_sampler_end(const xph_sampler *sampler, xph_batch_buffer *buffer)
 void xph_batch_buffer_free(const xph_sampler *sampler, xph_batch_buffer *buffer)
 {
     xph_sampler_end(sampler, buffer);
-    xph_free(sampler->context, buffer->windows, (size_t)sampler->sampling.lane_count * sizeof *buffer->windows);
+    xph_free(sampler->context, buffer->windows,
+             (size_t)sampler->sampling.lane_count * sizeof *buffer->windows);
     xph_device *device = xph_context_backend(sampler->context);
     if (buffer->memory) device->backend->host_free(device, buffer->memory, buffer->bytes);
     *buffer = (xph_batch_buffer){.memory = NULL};

@@ -128,7 +128,8 @@ static void add_data(measured *m)
     if (m->job->config->by_hand) return;
     add_pinned(m, EXPHIL_PLAN_BATCHES, m->data.batches);
     add_host(m, EXPHIL_PLAN_GAMES, m->data.games);
-    add_host(m, EXPHIL_PLAN_ORDER, m->data.order + m->snapshot + xph_prefetcher_bytes(m->data.how.lane_count));
+    add_host(m, EXPHIL_PLAN_ORDER,
+             m->data.order + m->snapshot + xph_prefetcher_bytes(m->data.how.lane_count));
 }
 
 /* Whoever samples a dataset has a snapshot of it: as much as one without rows. */

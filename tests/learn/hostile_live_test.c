@@ -109,6 +109,8 @@ static void configurations_that_cannot_be(void **state)
     b.sampling.mirror = 0.0;
     WITH(b.sampling.in_order = 1, EXPHIL_E_INVALID, "in_order");
     b.sampling.in_order = 0;
+    WITH(b.sampling.lane_count = 1, EXPHIL_E_INVALID, "lanes of a rank");
+    b.sampling.lane_count = 0;
     WITH((trainer.accumulate = 3, b.config.trainer = &trainer), EXPHIL_E_UNSUPPORTED, "accumulate");
     WITH(b.sampling.seed = 5, EXPHIL_E_INVALID, "a seed: the live config has one");
     b.sampling.seed = 0;

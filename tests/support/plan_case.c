@@ -21,10 +21,11 @@ enum { GPU_ALONE = 40, GPU_UPDATES = 2, GPU_GAMES = 5 };
 static const int32_t delays[] = {0, 2, 4};
 static const exphil_condition_spec conditions[] = {{"player", 3, 4, 0.1}, {"rank", 5, 3, 0.0}};
 
-/* 0: as it is by default. f64: on the CPU, for a GPU has it not; precision: the other way round. */
+/* 0: as it is by default. joint: the batch of all ranks, whose last `batch` lanes it has. f64: on the CPU, for a GPU has it
+ * not; precision: the other way round. */
 typedef struct kind {
     const char *name, *blocks;
-    int64_t batch, time, hidden, accumulate, segment, shuffle, memory;
+    int64_t batch, time, hidden, accumulate, segment, shuffle, memory, joint;
     double ema, own_past, drop_past, balance;
     int32_t mode, activations, checkpoint, fake, several, told, delay, buffers, autoregressive, games, f64,
         precision;
@@ -84,6 +85,8 @@ static const kind kinds[PLAN_CASES] = {
      .hidden = 96,
      .f64 = 1,
      .precision = EXPHIL_PRECISION_BF16},
+    {.name = "lanes of a rank", .blocks = "lstm", .batch = 6, .joint = 20, .time = 16, .segment = 40},
+    {.name = "games of a rank's lanes", .blocks = "ffn", .batch = 5, .joint = 7, .time = 60, .games = 1},
 };
 
 const char *plan_case_name(int number)
@@ -171,11 +174,19 @@ static void fill_model(plan_case *c, const kind *k, bool gpu)
     c->model_config.condition_count = k->told ? 2 : 0;
 }
 
+/* Another number of lanes, of a joint batch as much larger. */
+static void set_lanes(const kind *k, int64_t lanes, exphil_sampling *sampling)
+{
+    sampling->batch = k->joint ? (lanes * k->joint + k->batch - 1) / k->batch : lanes;
+    sampling->lane_count = k->joint ? lanes : 0;
+    sampling->first_lane = k->joint ? sampling->batch - lanes : 0;
+}
+
 static void fill_training(plan_case *c, const kind *k, bool gpu)
 {
     c->sampling = (exphil_sampling)EXPHIL_SAMPLING_INIT;
     OK(exphil_model_sampling(c->model, &c->sampling, error));
-    c->sampling.batch = k->batch;
+    set_lanes(k, k->batch, &c->sampling);
     c->sampling.time = k->time;
     c->sampling.segment_frames = k->segment;
     c->sampling.shuffle_frames = k->shuffle;
@@ -226,7 +237,7 @@ static exphil_plan plan_with(const plan_case *c, int64_t batch, uint64_t host_li
     exphil_plan_config config = EXPHIL_PLAN_CONFIG_INIT;
     exphil_plan plan = EXPHIL_PLAN_INIT;
     exphil_sampling sampling = c->sampling;
-    if (batch) sampling.batch = batch;
+    if (batch) set_lanes(&kinds[c->number], batch, &sampling);
     config.model = c->model;
     config.optimizer = &c->adam;
     config.sampling = &sampling;
@@ -269,7 +280,7 @@ static exphil_memory_info memory_of(const plan_case *c)
 static exphil_status begin(const plan_case *c, int64_t batch, run_parts *run, exphil_error *error)
 {
     exphil_sampling sampling = c->sampling;
-    if (batch) sampling.batch = batch;
+    if (batch) set_lanes(&kinds[c->number], batch, &sampling);
     XPH_TRY(exphil_prefetcher_create(c->dataset, &sampling, &run->prefetcher, error));
     XPH_TRY(exphil_optimizer_create(c->model, &c->adam, &run->optimizer, error));
     return exphil_trainer_create(c->model, run->optimizer, run->prefetcher, &c->trainer, &run->trainer,

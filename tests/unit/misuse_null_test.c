@@ -2,6 +2,7 @@
  * call; it fails here unless it is refused in exactly that way. */
 #include "misuse_case.h"
 
+#include <exphil/ranks.h>
 #include <exphil/slp.h>
 
 static void null_contexts_and_models(void **state)
@@ -94,6 +95,8 @@ static void null_data(void **state)
     BAD(INVALID, "NULL", exphil_dataset_split(d, &split, OUT(exphil_dataset *), NULL, &e));
     BAD(INVALID, "config is NULL",
         exphil_dataset_split(d, NULL, OUT(exphil_dataset *), OUT2(exphil_dataset *), &e));
+    BAD(INVALID, "first_lane", exphil_rank_lanes(4, 0, 2, NULL, OUT(int64_t), &e));
+    BAD(INVALID, "lane_count", exphil_rank_lanes(4, 0, 2, OUT(int64_t), NULL, &e));
     BAD(INVALID, "dataset", exphil_prefetcher_create(NULL, NULL, OUT(exphil_prefetcher *), &e));
     BAD(INVALID, "prefetcher", exphil_prefetcher_create(d, NULL, NULL, &e));
     BAD(INVALID, "prefetcher", exphil_prefetcher_next(NULL, FILL(exphil_batch), &e));

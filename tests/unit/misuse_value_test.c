@@ -2,6 +2,7 @@
  * culprit, outputs as they were. A row is a call; it fails here unless it is refused in exactly that way. */
 #include "misuse_case.h"
 
+#include <exphil/ranks.h>
 #include <exphil/slp.h>
 
 #include <errno.h>
@@ -228,6 +229,9 @@ static void values_of_sampling(exphil_dataset *d)
         {{.buffers = 65}, "buffers"},
         {{.shuffle_frames = 65536}, "shuffle_frames"},
         {{.mode = EXPHIL_MODE_WINDOW, .shuffle_frames = 5}, "shuffle_frames is 5"},
+        {{.first_lane = 1}, "first_lane"},
+        {{.first_lane = 16, .lane_count = 1}, "first_lane"},
+        {{.first_lane = 15, .lane_count = 2}, "lane_count"},
         {{.mirror = -0.1}, "mirror"},
         {{.mirror = 1.0 + 1e-9}, "mirror"},
         {{.mirror = NAN}, "mirror"},
@@ -256,6 +260,8 @@ static void values_of_data(void **state)
     BAD(INVALID, "index", exphil_dataset_episode(d, -1, FILL(exphil_episode_info), &e));
     values_of_splits(d);
     values_of_sampling(d);
+    BAD(INVALID, "ranks is 5", exphil_rank_lanes(4, 0, 5, OUT(int64_t), OUT2(int64_t), &e));
+    BAD(INVALID, "rank is -1", exphil_rank_lanes(4, -1, 2, OUT(int64_t), OUT2(int64_t), &e));
     BAD(INVALID, "", exphil_prefetcher_create(w.empty, NULL, OUT(exphil_prefetcher *), &e));
     BAD(INVALID, "epoch", exphil_prefetcher_seek(w.run.prefetcher, -1, 0, &e));
     BAD(INVALID, "index", exphil_prefetcher_seek(w.run.prefetcher, 0, 1 << 20, &e));

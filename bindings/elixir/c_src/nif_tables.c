@@ -235,6 +235,8 @@ static const field sampling_config_fields[] = {
     FIELD(exphil_sampling, balance_character, T_F64, 1, NULL, NULL),
     FIELD(exphil_sampling, balance_action, T_F64, 1, NULL, NULL),
     FIELD(exphil_sampling, balance_change, T_F64, 1, NULL, NULL),
+    FIELD(exphil_sampling, first_lane, T_I64, 1, NULL, NULL),
+    FIELD(exphil_sampling, lane_count, T_I64, 1, NULL, NULL),
 };
 RECORD(sampling_config, "sampling", exphil_sampling, NULL);
 

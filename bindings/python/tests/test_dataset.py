@@ -80,6 +80,25 @@ def test_split(dataset):
         dataset.split(1.5)
 
 
+def test_lanes_of_ranks(dataset):
+    def batches(**lanes):
+        prefetcher = exphil.Prefetcher(dataset, batch=7, time=20, seed=5, delay_frames=1, action_slots=2, **lanes)
+        return [batch.copy() for batch in prefetcher]
+
+    parts = [exphil.rank_lanes(7, rank, 3) for rank in range(3)]
+    assert parts == [(0, 2), (2, 2), (4, 3)]
+    own = [batches(first_lane=first, lane_count=count) for first, count in parts]
+    together = batches()
+    assert len(together) > 3 and all(len(rank) == len(together) for rank in own)
+    for all_lanes, *ranks in zip(together, *own):
+        for name in ("floats", "ids", "past", "actions", "mask", "reset", "rows"):
+            assert np.array_equal(np.concatenate([getattr(rank, name) for rank in ranks]), getattr(all_lanes, name)), name
+    with pytest.raises(exphil.InvalidError, match="ranks is 8"):
+        exphil.rank_lanes(7, 0, 8)
+    with pytest.raises(exphil.InvalidError, match="lane_count"):
+        batches(first_lane=5, lane_count=3)
+
+
 def test_batches(dataset, spec):
     model = exphil.Model(spec, blocks="gru", hidden=8, head_width=8, delay_frames=2)
     prefetcher = exphil.Prefetcher(dataset, model, batch=4, time=20, seed=5)

@@ -77,7 +77,7 @@ from .losses import HeadLoss  # noqa: E402
 from .match import match  # noqa: E402
 from .model import Examined, Model  # noqa: E402
 from .plan import plan  # noqa: E402
-from .prefetcher import Batch, Prefetcher  # noqa: E402
+from .prefetcher import Batch, Prefetcher, rank_lanes  # noqa: E402
 from .records import (  # noqa: E402
     BlockInfo,
     Comparison,
@@ -236,6 +236,7 @@ __all__ = [
     "melee",
     "ops",
     "plan",
+    "rank_lanes",
     "refused_name",
     "slp",
 ]

@@ -11,6 +11,7 @@ from .arrays import Array, number, pointer, take, view
 from .codes import Code, code
 from .constants import Mode
 from .dataset import Dataset
+from .errors import call
 from .handle import Config, Handle, expect
 from .model import Model
 from .records import PrefetcherInfo
@@ -78,13 +79,21 @@ def sampling_config(
     )
 
 
+def rank_lanes(batch: int, rank: int, ranks: int) -> Tuple[int, int]:
+    """first_lane and lane_count of one of several ranks, numbered from 0, which train on one joint batch together."""
+    first, count = ffi.new("int64_t *"), ffi.new("int64_t *")
+    call(lib.exphil_rank_lanes, number(batch, "batch"), number(rank, "rank"), number(ranks, "ranks"), first, count)
+    return first[0], count[0]
+
+
 class Prefetcher(Handle):
     """Batches of a dataset. With a model they are what a trainer of it needs; without one, the settings are all yours.
 
     batch is the number of lanes (0: 16), time the frames of a chunk (0: 60, or the model's window), buffers the batches
     filled ahead (0: 2). mirror is the share of the games that an epoch shows with left and right exchanged (Melee).
     balance_character, balance_action and balance_change are the shares of the weight, 0 to 1, that classes of rows get
-    evenly. The order is a function of seed and epoch. One thread at a time.
+    evenly. The order is a function of seed and epoch. Of several ranks each fills its own lanes alone: first_lane and
+    lane_count, which rank_lanes tells (0: all); batch stays that of all ranks together. One thread at a time.
     """
 
     __slots__ = ("_shape",)
@@ -116,6 +125,7 @@ class Prefetcher(Handle):
         balance_character: float = 0.0,
         balance_action: float = 0.0,
         balance_change: float = 0.0,
+        first_lane: int = 0, lane_count: int = 0,
     ) -> None:
         expect(dataset, Dataset, "dataset")
         if model is not None:
@@ -141,9 +151,8 @@ class Prefetcher(Handle):
             workers=workers,
             drop_past=drop_past,
             mirror=mirror,
-            balance_character=balance_character,
-            balance_action=balance_action,
-            balance_change=balance_change,
+            balance_character=balance_character, balance_action=balance_action, balance_change=balance_change,
+            first_lane=first_lane, lane_count=lane_count,
         )
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)
@@ -222,4 +231,4 @@ def batch_config(batch: Batch, sizes: Tuple[int, int, int, int, int]) -> Config:
     return config
 
 
-__all__ = ["Batch", "Prefetcher"]
+__all__ = ["Batch", "Prefetcher", "rank_lanes"]

@@ -76,9 +76,9 @@ class Trainer(Handle):
     """Trains a copy of a model's weights on a dataset; the model itself stays as it is and may be played meanwhile.
 
     dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
-    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*; mode, delays, slots,
-    neutral_start and conditions are the model's) and exphil_trainer_config (losses to as_played), by name; 0 and None
-    stand for the library's defaults. One thread at a time.
+    resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*, first_lane, lane_count; mode,
+    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to as_played), by name; 0 and
+    None stand for the library's defaults. One thread at a time.
     """
 
     __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes", "_type", "_half")
@@ -124,6 +124,7 @@ class Trainer(Handle):
         balance_character: float = 0.0,
         balance_action: float = 0.0,
         balance_change: float = 0.0,
+        first_lane: int = 0, lane_count: int = 0,
         losses: Optional[Sequence[HeadLoss]] = None,
         communicator: Optional[Communicator] = None,
         loss_scale: float = 0.0,
@@ -181,9 +182,8 @@ class Trainer(Handle):
             workers=workers,
             drop_past=drop_past,
             mirror=mirror,
-            balance_character=balance_character,
-            balance_action=balance_action,
-            balance_change=balance_change,
+            balance_character=balance_character, balance_action=balance_action, balance_change=balance_change,
+            first_lane=first_lane, lane_count=lane_count,
         )
         config = Config("exphil_trainer_config")
         config.set(

@@ -1175,6 +1175,8 @@ pub struct exphil_sampling {
     pub balance_character: f64,
     pub balance_action: f64,
     pub balance_change: f64,
+    pub first_lane: i64,
+    pub lane_count: i64,
 }
 impl Default for exphil_sampling {
     fn default() -> Self {
@@ -2530,6 +2532,16 @@ extern "C" {
     pub fn exphil_live_resume(
         live: *mut exphil_live,
         path: *const ::std::os::raw::c_char,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_rank_lanes(
+        batch: i64,
+        rank: i32,
+        ranks: i32,
+        first_lane: *mut i64,
+        lane_count: *mut i64,
         error: *mut exphil_error,
     ) -> exphil_status;
 }

@@ -12,7 +12,7 @@ object!(exphil_prefetcher, exphil_prefetcher_destroy);
 /// How frames become batches. [`Model::sampling`](crate::Model::sampling) fills mode, delay and slots as a model needs them.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Sampling {
-    /// B lanes; 0 is 16.
+    /// B lanes, of all ranks together; 0 is 16.
     pub batch: usize,
     /// T frames a chunk; 0 is 60, or the model's window.
     pub time: usize,
@@ -56,6 +56,22 @@ pub struct Sampling {
     pub balance_action: f64,
     /// The same for targets that differ from the action before them, and those that repeat it.
     pub balance_change: f64,
+    /// One of several ranks fills lanes `first_lane..first_lane + lane_count` of the `batch` alone ([`rank_lanes`]).
+    pub first_lane: usize,
+    /// 0: all lanes.
+    pub lane_count: usize,
+}
+
+/// First lane and number of lanes of one of several ranks, numbered from 0, which train on one joint batch together.
+///
+/// ```
+/// assert_eq!(exphil::rank_lanes(7, 1, 2)?, (3, 4));
+/// # Ok::<(), exphil::Error>(())
+/// ```
+pub fn rank_lanes(batch: usize, rank: i32, ranks: i32) -> Result<(usize, usize)> {
+    let (mut first, mut lanes) = (0, 0);
+    call(|error| unsafe { sys::exphil_rank_lanes(count(batch), rank, ranks, &mut first, &mut lanes, error) })?;
+    Ok((size(first)?, size(lanes)?))
 }
 
 impl Sampling {
@@ -84,6 +100,8 @@ impl Sampling {
             balance_character: raw.balance_character,
             balance_action: raw.balance_action,
             balance_change: raw.balance_change,
+            first_lane: size(raw.first_lane)?,
+            lane_count: size(raw.lane_count)?,
         })
     }
 
@@ -113,6 +131,8 @@ impl Sampling {
         raw.balance_character = self.balance_character;
         raw.balance_action = self.balance_action;
         raw.balance_change = self.balance_change;
+        raw.first_lane = count(self.first_lane);
+        raw.lane_count = count(self.lane_count);
         raw
     }
 }

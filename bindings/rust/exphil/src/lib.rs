@@ -65,7 +65,7 @@ mod told;
 mod training;
 mod world;
 
-pub use batches::{Batch, Prefetcher, PrefetcherInfo, Sampling};
+pub use batches::{rank_lanes, Batch, Prefetcher, PrefetcherInfo, Sampling};
 pub use context::{devices, version, version_string, Context, ContextBuilder, DeviceInfo, MemoryInfo};
 pub use dataset::{Dataset, DatasetInfo, EpisodeInfo, Held, ReplayConfig, ReplayResult, Rows};
 pub use failure::{Error, Result, Status};

@@ -193,7 +193,8 @@ fn rank(pair: Pair) -> u64 {
     let context = context();
     let model = pong::model(&context);
     let optimizer = Optimizer::new(&model, &OptimizerConfig::default()).unwrap();
-    let sampling = Sampling { batch: 2, time: 20, seed: pair.rank as u64, ..model.sampling().unwrap() };
+    let (first_lane, lane_count) = rank_lanes(5, pair.rank, 2).unwrap();
+    let sampling = Sampling { batch: 5, time: 20, first_lane, lane_count, ..model.sampling().unwrap() };
     let prefetcher = Prefetcher::new(&pong::dataset(&context), &sampling).unwrap();
     let config = TrainerConfig::default();
     let mut trainer = Trainer::with_communicator(&model, &optimizer, Some(prefetcher), &config, pair).unwrap();
