@@ -212,6 +212,7 @@ const struct field trainer_fields[] = {
     FIELD(exphil_trainer_config, F_U64, own_past_seed),
     FIELD(exphil_trainer_config, F_I32, saved_weights),
     FIELD(exphil_trainer_config, F_FLAG, as_played),
+    FIELD(exphil_trainer_config, F_I32, reduction),
     FIELDS_END
 };
 
