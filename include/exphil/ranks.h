@@ -79,8 +79,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_agree(exphil_trainer *t
  * EXPHIL_E_STATE: reduction is not EXPHIL_REDUCTION_SUMS. EXPHIL_E_UNSUPPORTED: it has no prefetcher; save and resume instead.
  * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call. After EXPHIL_E_MEMORY, of the new shape,
  * it may be saved, or the call made again. */
-EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_set_communicator(
-    exphil_trainer *trainer, const exphil_communicator *communicator, exphil_prefetcher *prefetcher, exphil_error *error);
+EXPHIL_API EXPHIL_NODISCARD exphil_status
+exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
+                                exphil_prefetcher *prefetcher, exphil_error *error);
 
 #ifdef __cplusplus
 }

@@ -51,8 +51,7 @@ exphil_status xph_checkpoint_make(xph_checkpoint *c, exphil_trainer *trainer, in
                                   const char *path, const xph_beside *beside, exphil_error *error)
 {
     exphil_context *context = trainer->context;
-    *c = (xph_checkpoint){
-        .trainer = trainer, .batch = batch, .time = time, .lanes = batch, .beside = beside};
+    *c = (xph_checkpoint){.trainer = trainer, .batch = batch, .time = time, .lanes = batch, .beside = beside};
     size_copies(c);
     c->path_bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
     for (int64_t k = 0; k < c->kinds; k++) c->arena[k] = xph_alloc(context, trainer->arena_bytes);

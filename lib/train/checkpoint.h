@@ -29,10 +29,10 @@ typedef struct xph_checkpoint {
     void *arena[XPH_CHECKPOINT_KINDS], *state;
     xph_array *arrays;
     char (*names)[XPH_TENSORS_NAME];
-    int64_t count, kinds; /* arrays; kinds: 3 without averaged weights */
+    int64_t count, kinds;      /* arrays; kinds: 3 without averaged weights */
     int64_t batch, time;       /* of all ranks that meet */
     int64_t first_lane, lanes; /* of this one */
-    xph_stream *stream; /* of its own until the trainer has a net */
+    xph_stream *stream;        /* of its own until the trainer has a net */
     size_t state_bytes, arrays_bytes, names_bytes;
     char *path;
     size_t path_bytes;
@@ -79,7 +79,7 @@ typedef struct xph_stored_run {
 } xph_stored_run;
 /* Reads it into host memory. batch: lanes that it must have; 0: any. Needs xph_run_free also after a failure. */
 exphil_status xph_run_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
-                              xph_beside *beside, exphil_error *error);
+                           xph_beside *beside, exphil_error *error);
 /* The trainer goes on from there, with the state of copies.lanes lanes; takes notes and state. */
 exphil_status xph_run_install(xph_stored_run *run, exphil_error *error);
 void xph_run_free(xph_stored_run *run);

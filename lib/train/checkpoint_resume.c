@@ -1,7 +1,6 @@
 /* Resuming a run: the file is not trusted, and nothing of the trainer changes before all of it has been
  * checked. */
 #include "train/checkpoint.h"
-#include "train/ranks.h"
 #include "train/settings.h"
 
 static exphil_status read_counters(const xph_json *json, uint64_t counters[XPH_CHECKPOINT_COUNTERS],
@@ -150,7 +149,8 @@ static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters
 }
 
 /* Counters and arrays, into memory that is there. */
-static exphil_status read_run(xph_stored_run *run, xph_tensors *file, const xph_json *json, exphil_error *error)
+static exphil_status read_run(xph_stored_run *run, xph_tensors *file, const xph_json *json,
+                              exphil_error *error)
 {
     xph_checkpoint *c = &run->copies;
     XPH_TRY(read_counters(json, run->counters, error));
@@ -200,7 +200,8 @@ static exphil_status read_text(const xph_tensors *file, const char *key, const c
 }
 
 static exphil_status read_json(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t lanes,
-                               xph_tensors *file, const xph_json *json, xph_beside *beside, exphil_error *error)
+                               xph_tensors *file, const xph_json *json, xph_beside *beside,
+                               exphil_error *error)
 {
     int64_t batch = 0, time = 0;
     XPH_TRY(xph_settings_check(trainer, json, error));
@@ -232,7 +233,7 @@ static exphil_status read_file(xph_stored_run *run, exphil_trainer *trainer, con
 }
 
 exphil_status xph_run_read(xph_stored_run *run, exphil_trainer *trainer, const char *path, int64_t batch,
-                              xph_beside *beside, exphil_error *error)
+                           xph_beside *beside, exphil_error *error)
 {
     exphil_context *context = trainer->context;
     size_t bytes = strlen(path) + sizeof XPH_CHECKPOINT_SUFFIX;
@@ -269,35 +270,4 @@ void xph_run_free(xph_stored_run *run)
 {
     xph_notes_free(run->copies.trainer->context, &run->notes);
     xph_checkpoint_free(&run->copies);
-}
-
-static exphil_status resume(exphil_trainer *trainer, const char *path, xph_beside *beside, exphil_error *error)
-{
-    xph_stored_run run;
-    exphil_status status = xph_run_read(&run, trainer, path, trainer->feed.batch, beside, error);
-    if (status >= 0) status = xph_run_install(&run, error);
-    xph_run_free(&run);
-    return status;
-}
-
-exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
-                                 exphil_error *error)
-{
-    if (!trainer || !path)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
-    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
-    XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = xph_trainer_settle(trainer, error);
-    if (xph_ranks_meet(trainer))
-        status = xph_ranks_resume(trainer, path, status, error);
-    else if (status >= 0)
-        status = resume(trainer, path, beside, error);
-    xph_trainer_leave(trainer);
-    return status;
-}
-
-exphil_status exphil_trainer_resume(exphil_trainer *trainer, const char *path, exphil_error *error)
-{
-    XPH_OWN_FPU;
-    return xph_trainer_resume(trainer, path, NULL, error);
 }

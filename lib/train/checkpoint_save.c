@@ -1,6 +1,5 @@
 /* Saving a run. */
 #include "train/checkpoint.h"
-#include "train/ranks.h"
 #include "train/settings.h"
 
 /* ---- settings and counters as JSON -------------------------------------------------------------------------------- */
@@ -112,42 +111,6 @@ exphil_status xph_checkpoint_shape(const exphil_trainer *trainer, int64_t *batch
     bool made = trainer->feed.net != NULL;
     *batch = made ? trainer->feed.batch : trainer->resumed.batch;
     *time = made ? trainer->feed.time : trainer->resumed.time;
-    return xph_trainer_shaped(trainer)
-               ? EXPHIL_OK
-               : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
-}
-
-static exphil_status save(exphil_trainer *trainer, const char *path, const xph_beside *beside,
-                          exphil_error *error)
-{
-    xph_checkpoint c;
-    int64_t batch, time;
-    XPH_TRY(xph_checkpoint_shape(trainer, &batch, &time, error));
-    exphil_status status = xph_checkpoint_make(&c, trainer, batch, time, path, beside, error);
-    if (status >= 0) status = xph_trainer_settle(trainer, error);
-    if (status >= 0) status = xph_checkpoint_list(&c, error);
-    if (status >= 0) status = xph_checkpoint_fetch(&c, error);
-    if (status >= 0) status = xph_checkpoint_write(&c, path, error);
-    xph_checkpoint_free(&c);
-    return status;
-}
-
-exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
-                               exphil_error *error)
-{
-    if (!trainer || !path)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
-    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
-    XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
-    exphil_status status =
-        xph_ranks_meet(own) ? xph_ranks_save(own, path, error) : save(own, path, beside, error);
-    xph_trainer_leave(trainer);
-    return status;
-}
-
-exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error)
-{
-    XPH_OWN_FPU;
-    return xph_trainer_save(trainer, path, NULL, error);
+    return xph_trainer_shaped(trainer) ? EXPHIL_OK
+                                       : xph_fail(error, EXPHIL_E_STATE, "trainer has not seen a batch yet");
 }

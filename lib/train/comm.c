@@ -1,8 +1,10 @@
 /* Training on several ranks: one all-reduce over the whole gradient arena per update, through the host's
  * communicator. The communicator takes the sum, in the order of the ranks, so that all ranks get the same
  * bits. With EXPHIL_REDUCTION_MEANS each rank has divided by the weight of its own batch, and here the mean is
- * taken; sums are those of ranks.c. */
+ * taken; with EXPHIL_REDUCTION_SUMS the joint weight was known before (ranks.c), and what is summed stays as it is. */
 #include "train/ranks.h"
+
+/* ---- means -------------------------------------------------------------------------------------------------------- */
 
 static void scale(void *data, int64_t count, xph_type type, double factor)
 {
@@ -66,8 +68,63 @@ static exphil_status average(exphil_trainer *trainer, exphil_error *error)
     return EXPHIL_OK;
 }
 
+/* ---- sums --------------------------------------------------------------------------------------------------------- */
+
+/* Losses of the heads of all ranks, in the order of the ranks, where the device can take them from. */
+static void sum_heads(const exphil_trainer *trainer)
+{
+    double *sum = trainer->said[trainer->communicator.ranks].number;
+    for (int h = 0; h < EXPHIL_HEADS_MAX; h++) {
+        sum[h] = trainer->said[0].number[h];
+        for (int32_t r = 1; r < trainer->communicator.ranks; r++) sum[h] += trainer->said[r].number[h];
+    }
+}
+
+static exphil_status fetch(const exphil_trainer *trainer, double head[XPH_SAID_NUMBERS])
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    XPH_TRY(backend->download(stream, head, trainer->control->head, sizeof trainer->control->head));
+    XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
+    return backend->stream_wait(stream);
+}
+
+static exphil_status apply(exphil_trainer *trainer)
+{
+    const xph_backend *backend = trainer->device->backend;
+    xph_stream *stream = xph_net_stream(trainer->feed.net);
+    XPH_TRY(backend->upload(stream, trainer->control->head, trainer->said[trainer->communicator.ranks].number,
+                            sizeof trainer->control->head));
+    XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
+    XPH_TRY(xph_trainer_run(trainer, XPH_PART_LAST));
+    return backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read, stream);
+}
+
+static exphil_status sum(exphil_trainer *trainer, exphil_status status, exphil_error *error)
+{
+    _Static_assert((int)EXPHIL_HEADS_MAX <= (int)XPH_SAID_NUMBERS, "losses of heads have room in a meeting");
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    struct xph_said own = {.call = 0.0};
+    if (status >= 0) {
+        status = fetch(trainer, own.number);
+        if (status < 0)
+            status = xph_fail_device(error, trainer->device, status,
+                                     "trainer: the device failed to give its gradients");
+    }
+    XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SUM, own, status, error));
+    sum_heads(trainer);
+    XPH_TRY(xph_ranks_reduce(trainer, trainer->shared, optimizer->weights,
+                             optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error));
+    status = apply(trainer);
+    return status < 0 ? xph_fail_device(error, trainer->device, status,
+                                        "trainer: the device failed to take its gradients")
+                      : EXPHIL_OK;
+}
+
+/* ---- either ------------------------------------------------------------------------------------------------------ */
+
 exphil_status xph_comm_join(exphil_trainer *trainer, exphil_status status, exphil_error *error)
 {
-    if (xph_ranks_meet(trainer)) return xph_ranks_sum(trainer, status, error);
+    if (xph_ranks_meet(trainer)) return sum(trainer, status, error);
     return status >= 0 && trainer->communicator.all_reduce ? average(trainer, error) : status;
 }

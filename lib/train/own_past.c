@@ -105,7 +105,8 @@ static uint64_t first_row(const exphil_trainer *trainer, int64_t part)
     const xph_feed *feed = &trainer->feed;
     int64_t before = 0;
     if (!xph_ranks_meet(trainer))
-        return ((uint64_t)trainer->communicator.rank << 20 | (uint64_t)part) * (uint64_t)(feed->batch * feed->time);
+        return ((uint64_t)trainer->communicator.rank << 20 | (uint64_t)part) *
+               (uint64_t)(feed->batch * feed->time);
     int64_t lanes = xph_ranks_lanes(trainer, &before);
     return (uint64_t)((part * lanes + before) * feed->time);
 }

@@ -1,8 +1,6 @@
 /* Meetings of ranks, and what they add up. */
 #include "train/ranks.h"
 
-#include <exphil/ranks.h>
-
 #include <stddef.h>
 
 enum { PLACES = (int)(sizeof(struct xph_said) / sizeof(double)) };
@@ -37,12 +35,14 @@ void xph_ranks_forget(exphil_context *context, struct xph_said *said, int32_t ra
 
 /* ---- a meeting ---------------------------------------------------------------------------------------------------- */
 
-static exphil_status reduce(const exphil_trainer *trainer, void *data, int64_t count, int32_t type, exphil_error *error)
+exphil_status xph_ranks_reduce(const exphil_trainer *trainer, void *data, int64_t count, int32_t type,
+                               exphil_error *error)
 {
     const exphil_communicator *with = &trainer->communicator;
     int32_t code = with->all_reduce(with->user, data, count, type);
     if (!code) return EXPHIL_OK;
-    return xph_fail(error, EXPHIL_E_IO, "communicator: all_reduce failed with %d on rank %d", code, with->rank);
+    return xph_fail(error, EXPHIL_E_IO, "communicator: all_reduce failed with %d on rank %d", code,
+                    with->rank);
 }
 
 /* Which rank cannot; one that was cancelled counts last. -1: all can. */
@@ -61,7 +61,8 @@ static exphil_status others_fail(const exphil_trainer *trainer, int32_t rank, ex
 {
     const struct xph_said *said = &trainer->said[rank];
     exphil_status status = (exphil_status)said->status;
-    if (status == EXPHIL_E_CANCELLED) return xph_fail(error, status, "rank %d was cancelled by its host", rank);
+    if (status == EXPHIL_E_CANCELLED)
+        return xph_fail(error, status, "rank %d was cancelled by its host", rank);
     return xph_fail(error, EXPHIL_E_IO, "rank %d failed with %s in %s", rank, exphil_status_name(status),
                     doing[(int)said->call]);
 }
@@ -72,15 +73,15 @@ static exphil_status compare(const exphil_trainer *trainer, exphil_error *error)
     const struct xph_said *said = trainer->said;
     for (int32_t r = 1; r < trainer->communicator.ranks; r++) {
         if (said[r].call != said[0].call)
-            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d is %s, rank 0 is %s", r, doing[(int)said[r].call],
-                            doing[(int)said[0].call]);
+            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d is %s, rank 0 is %s", r,
+                            doing[(int)said[r].call], doing[(int)said[0].call]);
         if (said[r].update != said[0].update)
-            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d is at update %.0f, rank 0 at %.0f", r, said[r].update,
-                            said[0].update);
+            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d is at update %.0f, rank 0 at %.0f", r,
+                            said[r].update, said[0].update);
         if (said[r].epoch != said[0].epoch || said[r].index != said[0].index)
             return xph_fail(error, EXPHIL_E_MISMATCH,
-                            "rank %d is at batch %.0f of epoch %.0f, rank 0 at batch %.0f of epoch %.0f", r, said[r].index,
-                            said[r].epoch, said[0].index, said[0].epoch);
+                            "rank %d is at batch %.0f of epoch %.0f, rank 0 at batch %.0f of epoch %.0f", r,
+                            said[r].index, said[r].epoch, said[0].index, said[0].epoch);
     }
     return EXPHIL_OK;
 }
@@ -95,8 +96,9 @@ static exphil_status check_sum(const exphil_trainer *trainer, const struct xph_s
                                      : call >= 1.0 && call < (double)XPH_CALLS && call == (double)(int)call;
         if (!whole)
             return xph_fail(error, EXPHIL_E_IO,
-                            "communicator: all_reduce gave no sum of doubles: what rank %d said did not arrive on rank %d", r,
-                            with->rank);
+                            "communicator: all_reduce gave no sum of doubles: what rank %d said did not "
+                            "arrive on rank %d",
+                            r, with->rank);
     }
     return EXPHIL_OK;
 }
@@ -106,7 +108,7 @@ static exphil_status meet(exphil_trainer *trainer, const struct xph_said *own, e
     const exphil_communicator *with = &trainer->communicator;
     memset(trainer->said, 0, (size_t)with->ranks * sizeof *trainer->said);
     trainer->said[with->rank] = *own;
-    XPH_TRY(reduce(trainer, trainer->said, (int64_t)with->ranks * PLACES, EXPHIL_TYPE_F64, error));
+    XPH_TRY(xph_ranks_reduce(trainer, trainer->said, (int64_t)with->ranks * PLACES, EXPHIL_TYPE_F64, error));
     XPH_TRY(check_sum(trainer, own, error));
     int32_t rank = who_cannot(trainer);
     return rank < 0 ? compare(trainer, error) : others_fail(trainer, rank, error);
@@ -129,7 +131,8 @@ exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_s
     return status < 0 ? status : met;
 }
 
-exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status, exphil_error *error)
+exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status,
+                             exphil_error *error)
 {
     return xph_ranks_say(trainer, call, (struct xph_said){.call = 0.0}, status, error);
 }
@@ -156,87 +159,6 @@ int64_t xph_ranks_lanes(const exphil_trainer *trainer, int64_t *before)
         sum += (int64_t)trainer->said[r].lanes;
     }
     return sum;
-}
-
-/* ---- agreeing ----------------------------------------------------------------------------------------------------- */
-
-static exphil_status take_numbers(const double *numbers, int64_t count, struct xph_said *own, exphil_error *error)
-{
-    _Static_assert((int)EXPHIL_AGREE_MOST <= (int)XPH_SAID_NUMBERS, "numbers have room in a meeting");
-    if (!numbers) return xph_fail(error, EXPHIL_E_INVALID, "numbers is NULL");
-    if (count < 1 || count > EXPHIL_AGREE_MOST)
-        return xph_fail(error, EXPHIL_E_INVALID, "count is %lld, must be 1..%d", (long long)count, EXPHIL_AGREE_MOST);
-    for (int64_t i = 0; i < count; i++) {
-        if (!xph_finite(numbers[i])) return xph_fail(error, EXPHIL_E_INVALID, "numbers[%lld] is not finite", (long long)i);
-        own->number[i] = numbers[i];
-    }
-    return EXPHIL_OK;
-}
-
-exphil_status exphil_trainer_agree(exphil_trainer *trainer, double *numbers, int64_t count, exphil_error *error)
-{
-    struct xph_said own = {.call = 0.0};
-    XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = take_numbers(numbers, count, &own, error);
-    status = xph_ranks_say(trainer, XPH_CALL_AGREE, own, status, error);
-    for (int64_t i = 0; status >= 0 && xph_ranks_meet(trainer) && i < count; i++)
-        for (int32_t r = 0; r < trainer->communicator.ranks; r++)
-            if (r == 0 || trainer->said[r].number[i] > numbers[i]) numbers[i] = trainer->said[r].number[i];
-    xph_trainer_leave(trainer);
-    return status;
-}
-
-/* ---- gradients ---------------------------------------------------------------------------------------------------- */
-
-/* Losses of the heads of all ranks, in the order of the ranks, where the device can take them from. */
-static void sum_heads(const exphil_trainer *trainer)
-{
-    double *sum = trainer->said[trainer->communicator.ranks].number;
-    for (int h = 0; h < EXPHIL_HEADS_MAX; h++) {
-        sum[h] = trainer->said[0].number[h];
-        for (int32_t r = 1; r < trainer->communicator.ranks; r++) sum[h] += trainer->said[r].number[h];
-    }
-}
-
-static exphil_status fetch(const exphil_trainer *trainer, double head[XPH_SAID_NUMBERS])
-{
-    const xph_backend *backend = trainer->device->backend;
-    xph_stream *stream = xph_net_stream(trainer->feed.net);
-    XPH_TRY(backend->download(stream, head, trainer->control->head, sizeof trainer->control->head));
-    XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
-    return backend->stream_wait(stream);
-}
-
-static exphil_status apply(exphil_trainer *trainer)
-{
-    const xph_backend *backend = trainer->device->backend;
-    xph_stream *stream = xph_net_stream(trainer->feed.net);
-    XPH_TRY(backend->upload(stream, trainer->control->head, trainer->said[trainer->communicator.ranks].number,
-                            sizeof trainer->control->head));
-    XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
-    XPH_TRY(xph_trainer_run(trainer, XPH_PART_LAST));
-    return backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read, stream);
-}
-
-exphil_status xph_ranks_sum(exphil_trainer *trainer, exphil_status status, exphil_error *error)
-{
-    _Static_assert((int)EXPHIL_HEADS_MAX <= (int)XPH_SAID_NUMBERS, "losses of heads have room in a meeting");
-    const exphil_optimizer *optimizer = trainer->optimizer;
-    struct xph_said own = {.call = 0.0};
-    if (status >= 0) {
-        status = fetch(trainer, own.number);
-        if (status < 0)
-            status =
-                xph_fail_device(error, trainer->device, status, "trainer: the device failed to give its gradients");
-    }
-    XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SUM, own, status, error));
-    sum_heads(trainer);
-    XPH_TRY(reduce(trainer, trainer->shared, optimizer->weights,
-                   optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error));
-    status = apply(trainer);
-    return status < 0
-               ? xph_fail_device(error, trainer->device, status, "trainer: the device failed to take its gradients")
-               : EXPHIL_OK;
 }
 
 /* ---- bytes -------------------------------------------------------------------------------------------------------- */
@@ -279,7 +201,7 @@ exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, 
     for (size_t at = 0; status >= 0 && at < bytes; at += 4 * (size_t)WORDS_AT_ONCE) {
         size_t part = bytes - at < 4 * (size_t)WORDS_AT_ONCE ? bytes - at : 4 * (size_t)WORDS_AT_ONCE;
         spread((unsigned char *)data + at, part, words);
-        status = reduce(trainer, words, words_of(part), EXPHIL_TYPE_F64, error);
+        status = xph_ranks_reduce(trainer, words, words_of(part), EXPHIL_TYPE_F64, error);
         if (status >= 0 && !gather(words, (unsigned char *)data + at, part))
             status = xph_fail(error, EXPHIL_E_IO, "communicator: all_reduce gave no sum of doubles");
     }

@@ -34,7 +34,8 @@ struct xph_said {
 };
 
 /* A host's communicator, checked; NULL: one rank. */
-exphil_status xph_communicator_take(const exphil_communicator *given, exphil_communicator *known, exphil_error *error);
+exphil_status xph_communicator_take(const exphil_communicator *given, exphil_communicator *known,
+                                    exphil_error *error);
 /* True: ranks meet. All functions below do nothing without, and give status back. */
 static inline bool xph_ranks_meet(const exphil_trainer *trainer)
 {
@@ -50,14 +51,16 @@ void xph_ranks_forget(exphil_context *context, struct xph_said *said, int32_t ra
 exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_said own, exphil_status status,
                             exphil_error *error);
 /* For a rank that cannot go on: so that the others do not wait. */
-exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status, exphil_error *error);
+exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status,
+                             exphil_error *error);
 /* Of the last meeting: what was said, added in the order of the ranks. */
 double xph_ranks_weight(const exphil_trainer *trainer);
 int64_t xph_ranks_frames(const exphil_trainer *trainer);
 /* Lanes of all ranks, and those of the ranks before this one. */
 int64_t xph_ranks_lanes(const exphil_trainer *trainer, int64_t *before);
-/* Replaces the gradients by their sum over the ranks, and the losses of heads likewise; then runs the update. */
-exphil_status xph_ranks_sum(exphil_trainer *trainer, exphil_status status, exphil_error *error);
+/* all_reduce of the communicator, on data that all ranks have. EXPHIL_E_IO. */
+exphil_status xph_ranks_reduce(const exphil_trainer *trainer, void *data, int64_t count, int32_t type,
+                               exphil_error *error);
 /* Bytes, of which each rank has its own and zeros everywhere else, become whole on all. Begins with a meeting; data may be
  * NULL where status is a failure. */
 exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, exphil_status status,

@@ -22,14 +22,15 @@ static share swap(exphil_trainer *trainer, share with)
 }
 
 /* All but the lanes must be as before. */
-static exphil_status check_same(exphil_trainer *trainer, const uint64_t before[XPH_SETTINGS_MOST], int64_t count,
-                                exphil_error *error)
+static exphil_status check_same(exphil_trainer *trainer, const uint64_t before[XPH_SETTINGS_MOST],
+                                int64_t count, exphil_error *error)
 {
     uint64_t now[XPH_SETTINGS_MOST];
     int64_t found = xph_settings_values(trainer, now);
     if (found != count || memcmp(now, before, (size_t)count * sizeof *now) != 0)
         return xph_fail(error, EXPHIL_E_MISMATCH,
-                        "prefetcher: its data or sampling are not those of the trainer's, of which lanes alone may differ");
+                        "prefetcher: its data or sampling are not those of the trainer's, of which lanes "
+                        "alone may differ");
     return EXPHIL_OK;
 }
 
@@ -66,10 +67,12 @@ static exphil_status put_own(const exphil_trainer *trainer, const exphil_samplin
         if (trainer->resumed.state) memcpy(to, trainer->resumed.state, bytes);
         return EXPHIL_OK;
     }
-    exphil_status status = bytes ? backend->download(xph_net_stream(trainer->feed.net), to, trainer->feed.state[0], bytes)
-                                 : EXPHIL_OK;
+    exphil_status status =
+        bytes ? backend->download(xph_net_stream(trainer->feed.net), to, trainer->feed.state[0], bytes)
+              : EXPHIL_OK;
     if (status >= 0) status = backend->stream_wait(xph_net_stream(trainer->feed.net));
-    return status < 0 ? xph_fail_device(error, trainer->device, status, "trainer: the device failed to give its state")
+    return status < 0 ? xph_fail_device(error, trainer->device, status,
+                                        "trainer: the device failed to give its state")
                       : EXPHIL_OK;
 }
 
@@ -79,8 +82,8 @@ static void say_lost(const exphil_trainer *trainer, const lanes *all)
     for (int64_t b = 0; b < all->batch; b++) lost += !all->there[b];
     if (lost)
         xph_log(trainer->context, EXPHIL_LOG_WARNING,
-                "trainer: no rank has the carried state of %lld of %lld lanes, they start from zero", (long long)lost,
-                (long long)all->batch);
+                "trainer: no rank has the carried state of %lld of %lld lanes, they start from zero",
+                (long long)lost, (long long)all->batch);
 }
 
 /* This rank's new lanes wait as those of a file do, until their shape is made. */
@@ -108,7 +111,8 @@ static exphil_status go_on(exphil_trainer *trainer, const lanes *all, exphil_err
     if (status >= 0) status = exphil_prefetcher_query(trainer->prefetcher, &info, error);
     const bool ended = trainer->index == info.batches_per_epoch;
     if (status >= 0)
-        status = exphil_prefetcher_seek(trainer->prefetcher, trainer->epoch + ended, ended ? 0 : trainer->index, error);
+        status = exphil_prefetcher_seek(trainer->prefetcher, trainer->epoch + ended,
+                                        ended ? 0 : trainer->index, error);
     return xph_ranks_tell(trainer, XPH_CALL_CHANGE, status, error);
 }
 
@@ -134,7 +138,8 @@ static exphil_status change(exphil_trainer *trainer, share *with, exphil_error *
     return status;
 }
 
-static exphil_status check(const exphil_trainer *trainer, const exphil_prefetcher *prefetcher, exphil_error *error)
+static exphil_status check(const exphil_trainer *trainer, const exphil_prefetcher *prefetcher,
+                           exphil_error *error)
 {
     if (!xph_ranks_meet(trainer))
         return xph_fail(error, EXPHIL_E_STATE, "trainer: its reduction is not EXPHIL_REDUCTION_SUMS");
@@ -145,7 +150,8 @@ static exphil_status check(const exphil_trainer *trainer, const exphil_prefetche
     return xph_trainer_check_data(trainer->model, prefetcher, error);
 }
 
-exphil_status exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
+exphil_status exphil_trainer_set_communicator(exphil_trainer *trainer,
+                                              const exphil_communicator *communicator,
                                               exphil_prefetcher *prefetcher, exphil_error *error)
 {
     XPH_OWN_FPU;

@@ -53,14 +53,16 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
     xph_hash_begin(&weights);
     xph_hash_begin(&moments);
     exphil_status status = backend->stream_create(trainer->device, 0, &stream);
-    if (status < 0) return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
+    if (status < 0)
+        return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
     status = hash_arena(trainer, stream, trainer->weights, &weights);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->m, &moments);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->v, &moments);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->average, &moments);
     status = xph_stream_end(stream, status);
     if (status < 0)
-        return xph_fail_device(error, trainer->device, status, "trainer: the device failed to give its weights");
+        return xph_fail_device(error, trainer->device, status,
+                               "trainer: the device failed to give its weights");
     word[WEIGHTS] = xph_hash_end(&weights);
     word[MOMENTS] = xph_hash_end(&moments);
     return EXPHIL_OK;
@@ -76,7 +78,8 @@ static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *er
     XPH_TRY(exphil_rank_lanes(sampling->batch, with->rank, with->ranks, &first, &count, error));
     if (sampling->first_lane == first && sampling->lane_count == count) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_MISMATCH,
-                    "prefetcher has %lld lanes from lane %lld on, rank %d of %d has %lld from %lld on (exphil_rank_lanes)",
+                    "prefetcher has %lld lanes from lane %lld on, rank %d of %d has %lld from %lld on "
+                    "(exphil_rank_lanes)",
                     (long long)sampling->lane_count, (long long)sampling->first_lane, with->rank, with->ranks,
                     (long long)count, (long long)first);
 }
@@ -91,13 +94,13 @@ static exphil_status own_words(const exphil_trainer *trainer, uint64_t word[WORD
 }
 
 /* The first rank that differs, and in what first. */
-static exphil_status compare(const exphil_trainer *trainer, const uint64_t (*word)[WORDS], exphil_error *error)
+static exphil_status compare(const exphil_trainer *trainer, const uint64_t (*word)[WORDS],
+                             exphil_error *error)
 {
     for (int32_t r = 1; r < trainer->communicator.ranks; r++)
         for (int i = 0; i < WORDS; i++) {
             if (word[r][i] == word[0][i]) continue;
-            if (name[i])
-                return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %s than rank 0", r, name[i]);
+            if (name[i]) return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %s than rank 0", r, name[i]);
             return xph_settings_differ(trainer, i - SETTINGS, word[r][i], word[0][i], r, error);
         }
     return EXPHIL_OK;
@@ -109,7 +112,8 @@ exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exp
     const size_t bytes = (size_t)with->ranks * sizeof(uint64_t[WORDS]);
     if (!xph_ranks_meet(trainer)) return status;
     uint64_t(*word)[WORDS] = status >= 0 ? xph_calloc(trainer->context, 1, bytes) : NULL;
-    if (status >= 0) status = word ? own_words(trainer, word[with->rank], error) : xph_no_memory(bytes, error);
+    if (status >= 0)
+        status = word ? own_words(trainer, word[with->rank], error) : xph_no_memory(bytes, error);
     status = xph_ranks_tell(trainer, XPH_CALL_CREATE, status, error);
     if (status >= 0) status = xph_ranks_join(trainer, word, bytes, EXPHIL_OK, error);
     if (status >= 0) status = compare(trainer, (const uint64_t(*)[WORDS])word, error);

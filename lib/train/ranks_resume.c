@@ -13,7 +13,8 @@ typedef struct told_run {
     uint64_t notes_bytes; /* with the zero; 0: none */
 } told_run;
 
-static exphil_status share_numbers(xph_stored_run *run, told_run *told, exphil_status status, exphil_error *error)
+static exphil_status share_numbers(xph_stored_run *run, told_run *told, exphil_status status,
+                                   exphil_error *error)
 {
     exphil_trainer *trainer = run->copies.trainer;
     if (status >= 0 && trainer->communicator.rank == 0) {
@@ -33,7 +34,8 @@ static exphil_status share_numbers(xph_stored_run *run, told_run *told, exphil_s
 }
 
 /* Memory for what comes. */
-static exphil_status make_copies(xph_stored_run *run, const told_run *told, const char *path, exphil_error *error)
+static exphil_status make_copies(xph_stored_run *run, const told_run *told, const char *path,
+                                 exphil_error *error)
 {
     xph_checkpoint *c = &run->copies;
     exphil_trainer *trainer = c->trainer;
@@ -106,15 +108,15 @@ static exphil_status share(xph_stored_run *run, const char *path, exphil_status 
     return status;
 }
 
-exphil_status xph_ranks_resume(exphil_trainer *trainer, const char *path, exphil_status status, exphil_error *error)
+exphil_status xph_ranks_resume(exphil_trainer *trainer, const char *path, exphil_status status,
+                               exphil_error *error)
 {
     xph_stored_run run = {.copies = {.trainer = trainer}, .loss_scale = 1.0};
     const int64_t lanes = trainer->feed.net ? trainer->feed.batch : 0;
     const struct xph_said own = {.lanes = (double)lanes};
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_RESUME, own, status, error));
     int64_t first = 0, batch = xph_ranks_lanes(trainer, &first);
-    if (trainer->communicator.rank == 0)
-        status = xph_run_read(&run, trainer, path, batch, NULL, error);
+    if (trainer->communicator.rank == 0) status = xph_run_read(&run, trainer, path, batch, NULL, error);
     run.copies.first_lane = first;
     run.copies.lanes = lanes;
     status = share(&run, path, status, error);

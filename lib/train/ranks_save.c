@@ -2,13 +2,14 @@
 #include "train/checkpoint.h"
 #include "train/ranks.h"
 
-#define LOOKS_NS ((int64_t)1000000000) /* how often ranks meet while rank 0 writes, so that no rank waits for long */
+#define LOOKS_NS                                                                                             \
+  ((int64_t)1000000000) /* how often ranks meet while rank 0 writes, so that no rank waits for long */
 
 /* ---- what is written ---------------------------------------------------------------------------------------------- */
 
 /* Ranks other than 0 need the state alone. */
-static exphil_status make(xph_checkpoint *c, exphil_trainer *trainer, int64_t lanes, int64_t time, const char *path,
-                          exphil_error *error)
+static exphil_status make(xph_checkpoint *c, exphil_trainer *trainer, int64_t lanes, int64_t time,
+                          const char *path, exphil_error *error)
 {
     int64_t first = 0, batch = xph_ranks_lanes(trainer, &first);
     exphil_status status = EXPHIL_OK;

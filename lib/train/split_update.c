@@ -128,7 +128,8 @@ static exphil_status run_backward(exphil_trainer *trainer, const void *dlogits, 
         status = xph_trainer_run(trainer, XPH_PART_BACKWARD | (finishes ? (uint32_t)XPH_PART_LAST : 0u));
     if (status >= 0) status = forget_values(trainer);
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
-    if (status < 0) status = xph_fail_device(error, trainer->device, status, "trainer: the device failed in backward");
+    if (status < 0)
+        status = xph_fail_device(error, trainer->device, status, "trainer: the device failed in backward");
     status = xph_comm_join(trainer, status, error);
     if (status < 0) xph_feed_swap_back(&trainer->feed);
     return status;

@@ -180,7 +180,7 @@ struct exphil_trainer {
     xph_losses losses;
     exphil_communicator communicator; /* all_reduce NULL: alone */
     void *shared;                     /* host copy of the gradients for it */
-    struct xph_said *said;            /* by all ranks, in the last meeting (ranks.h); NULL: they do not meet */
+    struct xph_said *said; /* by all ranks, in the last meeting (ranks.h); NULL: they do not meet */
     int64_t accumulate;
     int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
@@ -256,8 +256,8 @@ void xph_trainer_leave(const exphil_trainer *trainer);
 exphil_status xph_trainer_enter_open(const exphil_trainer *trainer, exphil_error *error);
 /* EXPHIL_E_INVALID, EXPHIL_E_MISMATCH, EXPHIL_E_NUMERIC: what is wrong with a batch of the host's own. */
 exphil_status xph_batch_check(const exphil_model *model, const exphil_batch *batch, exphil_error *error);
-/* What comes with a batch of this weight, the sum of its mask, that is one of parts; and the numbers of the update that was begun, on their way to the
- * host. */
+/* What comes with a batch of this weight, the sum of its mask, that is one of parts; and the numbers of the update that was
+ * begun, on their way to the host. */
 xph_given xph_update_given(const exphil_trainer *trainer, double weight, int64_t parts);
 exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t epoch, exphil_error *error);
 /* exphil_trainer_forward, with states [B, state] as reals, or NULL. */

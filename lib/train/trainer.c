@@ -189,14 +189,16 @@ static exphil_status check_model(const exphil_model *model, const exphil_trainer
     return status < 0 ? xph_fail_within(error, status, "trainer config: fake_quantize") : EXPHIL_OK;
 }
 
-exphil_status xph_communicator_take(const exphil_communicator *given, exphil_communicator *known, exphil_error *error)
+exphil_status xph_communicator_take(const exphil_communicator *given, exphil_communicator *known,
+                                    exphil_error *error)
 {
     *known = (exphil_communicator){.struct_size = sizeof *known, .ranks = 1};
     XPH_TRY(XPH_TAKE(exphil_communicator, known, given, error));
     if (given && !known->all_reduce)
         return xph_fail(error, EXPHIL_E_INVALID, "communicator: all_reduce is NULL");
     if (known->ranks < 1 || known->rank < 0 || known->rank >= known->ranks)
-        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known->rank, known->ranks);
+        return xph_fail(error, EXPHIL_E_INVALID, "communicator: rank %d of %d ranks", known->rank,
+                        known->ranks);
     return EXPHIL_OK;
 }
 

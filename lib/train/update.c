@@ -26,8 +26,8 @@ typedef struct joint {
     int64_t frames;
 } joint;
 
-static exphil_status join(exphil_trainer *trainer, const exphil_batch *batch, joint *all, exphil_status status,
-                          exphil_error *error)
+static exphil_status join(exphil_trainer *trainer, const exphil_batch *batch, joint *all,
+                          exphil_status status, exphil_error *error)
 {
     *all = (joint){0.0, 0};
     if (status >= 0) {
@@ -42,8 +42,8 @@ static exphil_status join(exphil_trainer *trainer, const exphil_batch *batch, jo
 }
 
 /* Forward and backward of the next batch, and after the last one the update, if no other rank is waited for. */
-static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, const joint *all, gathered *sum,
-                               exphil_error *error)
+static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batch, const joint *all,
+                               gathered *sum, exphil_error *error)
 {
     const int64_t part = sum->moved, parts = sum->parts;
     bool finishes = part + 1 == parts && !trainer->communicator.all_reduce;
@@ -179,7 +179,8 @@ static exphil_status may_begin(exphil_trainer *trainer, const exphil_metrics *me
     XPH_TRY(XPH_CHECK_OUTPUT(exphil_metrics, metrics, error));
     if (xph_cancelled(trainer->context))
         return xph_fail(error, EXPHIL_E_CANCELLED, "update cancelled by the host");
-    if (trainer->prefetcher && !trainer->feed.net) { /* after a change of ranks for whose shape there was no memory */
+    if (trainer->prefetcher &&
+        !trainer->feed.net) { /* after a change of ranks for whose shape there was no memory */
         const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
         XPH_TRY(xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error));
     }

@@ -110,7 +110,8 @@ static double at(const ranks_case *c, size_t i)
 
 double ranks_case_distance(const ranks_case *a, const ranks_case *b)
 {
-    size_t count = a->weights_bytes / (a->plan.model.type == EXPHIL_TYPE_F64 ? sizeof(double) : sizeof(float));
+    size_t count =
+        a->weights_bytes / (a->plan.model.type == EXPHIL_TYPE_F64 ? sizeof(double) : sizeof(float));
     double apart = 0.0, all = 0.0;
     for (size_t i = 0; i < count; i++) {
         apart += (at(a, i) - at(b, i)) * (at(a, i) - at(b, i));

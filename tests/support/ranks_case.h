@@ -8,16 +8,16 @@
 /* What all ranks do, and what each of them came to. */
 typedef struct ranks_case {
     train_plan plan;
-    int32_t ranks;        /* 0: one trainer without a communicator */
-    int64_t updates;      /* of this run */
-    const char *resumed;  /* resumes there first, on rank 0: path of no meaning on the others */
-    const char *saved;    /* saves there at last */
+    int32_t ranks;       /* 0: one trainer without a communicator */
+    int64_t updates;     /* of this run */
+    const char *resumed; /* resumes there first, on rank 0: path of no meaning on the others */
+    const char *saved;   /* saves there at last */
     thread_trouble trouble;
-    int64_t again;        /* failed calls of step that are made again, at most */
-    exphil_status status[THREAD_RANKS_MOST];  /* the first failure */
-    exphil_error error[THREAD_RANKS_MOST];    /* and what it said */
+    int64_t again;                           /* failed calls of step that are made again, at most */
+    exphil_status status[THREAD_RANKS_MOST]; /* the first failure */
+    exphil_error error[THREAD_RANKS_MOST];   /* and what it said */
     exphil_metrics metrics[THREAD_RANKS_MOST];
-    void *weights[THREAD_RANKS_MOST];         /* at the end; ranks_case_free */
+    void *weights[THREAD_RANKS_MOST]; /* at the end; ranks_case_free */
     size_t weights_bytes;
     int64_t epoch[THREAD_RANKS_MOST], index[THREAD_RANKS_MOST];
     int64_t calls; /* of all_reduce, on rank 0 */

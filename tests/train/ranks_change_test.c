@@ -43,8 +43,8 @@ static exphil_prefetcher *lanes_of(const train_run *run, const train_plan *plan,
     sampling.batch = plan->sampling.batch;
     sampling.time = plan->sampling.time;
     sampling.seed = plan->sampling.seed;
-    assert_ok(exphil_rank_lanes(sampling.batch, rank->rank, rank->ranks, &sampling.first_lane, &sampling.lane_count,
-                                NULL));
+    assert_ok(exphil_rank_lanes(sampling.batch, rank->rank, rank->ranks, &sampling.first_lane,
+                                &sampling.lane_count, NULL));
     assert_ok(exphil_prefetcher_create(run->dataset, &sampling, &prefetcher, NULL));
     return prefetcher;
 }
@@ -95,7 +95,8 @@ static change alone(const char *blocks, int64_t lost)
     (void)train_steps(&run, BEFORE);
     xph_feed *feed = &run.trainer->feed;
     size_t each = feed->state_bytes / (size_t)feed->batch;
-    if (each) memset((char *)feed->state[0] + (size_t)lost * each, 0, feed->state_bytes - (size_t)lost * each);
+    if (each)
+        memset((char *)feed->state[0] + (size_t)lost * each, 0, feed->state_bytes - (size_t)lost * each);
     (void)train_steps(&run, AFTER);
     keep(&c, 0, &run);
     train_end(&run);
@@ -104,7 +105,10 @@ static change alone(const char *blocks, int64_t lost)
 
 static void goes_on(const char *blocks, int32_t ranks, int32_t left)
 {
-    change c = {.blocks = blocks, .ranks = ranks, .left = left, .others = thread_ranks_open(left, (thread_trouble){0, -1})};
+    change c = {.blocks = blocks,
+                .ranks = ranks,
+                .left = left,
+                .others = thread_ranks_open(left, (thread_trouble){0, -1})};
     void *user[THREAD_RANKS_MOST];
     int64_t lost = 0, count = 0;
     for (int r = 0; r < THREAD_RANKS_MOST; r++) user[r] = &c;
@@ -123,7 +127,8 @@ static void goes_on(const char *blocks, int32_t ranks, int32_t left)
     assert_int_equal(c.index, one.index);
     assert_int_equal(c.frames, one.frames);
     char expected[256];
-    snprintf(expected, sizeof expected, "trainer: no rank has the carried state of %d of 6 lanes, they start from zero",
+    snprintf(expected, sizeof expected,
+             "trainer: no rank has the carried state of %d of 6 lanes, they start from zero",
              (int)(6 - lost));
     assert_string_equal(c.said, left < ranks ? expected : "");
     for (int r = 0; r < left; r++) free(c.weights[r]);
@@ -154,19 +159,24 @@ static void refusals(void **state)
     train_run plain = train_begin(&plan);
     exphil_error error = EXPHIL_ERROR_INIT;
     assert_int_equal(
-        exphil_trainer_set_communicator(plain.trainer, &rank->communicator, plain.prefetcher, &error), EXPHIL_E_STATE);
+        exphil_trainer_set_communicator(plain.trainer, &rank->communicator, plain.prefetcher, &error),
+        EXPHIL_E_STATE);
     train_end(&plain);
     train_plan own = ranks_case_plan(&plan, rank);
     train_run run = train_begin(&own);
     (void)train_steps(&run, 2);
     size_t bytes[2];
     unsigned char *before = train_snapshot(run.trainer, &bytes[0]);
-    assert_int_equal(exphil_trainer_set_communicator(NULL, &rank->communicator, run.prefetcher, &error), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_trainer_set_communicator(run.trainer, NULL, run.prefetcher, &error), EXPHIL_E_INVALID);
-    assert_int_equal(exphil_trainer_set_communicator(run.trainer, &rank->communicator, NULL, &error), EXPHIL_E_INVALID);
+    assert_int_equal(exphil_trainer_set_communicator(NULL, &rank->communicator, run.prefetcher, &error),
+                     EXPHIL_E_INVALID);
+    assert_int_equal(exphil_trainer_set_communicator(run.trainer, NULL, run.prefetcher, &error),
+                     EXPHIL_E_INVALID);
+    assert_int_equal(exphil_trainer_set_communicator(run.trainer, &rank->communicator, NULL, &error),
+                     EXPHIL_E_INVALID);
     plan.sampling.seed = 99;
     exphil_prefetcher *other = lanes_of(&run, &plan, rank);
-    assert_int_equal(exphil_trainer_set_communicator(run.trainer, &rank->communicator, other, &error), EXPHIL_E_MISMATCH);
+    assert_int_equal(exphil_trainer_set_communicator(run.trainer, &rank->communicator, other, &error),
+                     EXPHIL_E_MISMATCH);
     assert_non_null(strstr(error.message, "of which lanes alone may differ"));
     exphil_prefetcher_destroy(other);
     unsigned char *after = train_snapshot(run.trainer, &bytes[1]);

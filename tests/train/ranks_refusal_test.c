@@ -27,7 +27,8 @@ static void create(thread_rank *rank)
     if (rank->rank == 1) odd->change(&plan);
     train_plan own = ranks_case_plan(&plan, rank);
     if (rank->rank == 1 && own.sampling.first_lane == 3 && plan.sampling.lane_count)
-        own.sampling.first_lane = plan.sampling.first_lane, own.sampling.lane_count = plan.sampling.lane_count;
+        own.sampling.first_lane = plan.sampling.first_lane,
+        own.sampling.lane_count = plan.sampling.lane_count;
     exphil_trainer_config how = own.trainer;
     exphil_trainer *trainer = NULL;
     own.trainer.communicator = NULL;
@@ -110,9 +111,7 @@ static void others_are_named(void **state)
     refused(average, "rank 1 has optimizer.ema_decay 0.5, rank 0 has 0");
 }
 
-static void same(train_plan *plan)
-{
-}
+static void same(train_plan *plan) {}
 
 static void used_optimizer(void **state)
 {
@@ -137,8 +136,9 @@ static void lanes_of_another(void **state)
     void *user[2] = {&odd, &odd};
     thread_ranks_run(2, create, user, (thread_trouble){0, -1});
     assert_int_equal(odd.status[1], EXPHIL_E_MISMATCH);
-    assert_string_equal(odd.error[1].message, "prefetcher has 3 lanes from lane 2 on, rank 1 of 2 has 3 from 3 on "
-                                              "(exphil_rank_lanes)");
+    assert_string_equal(odd.error[1].message,
+                        "prefetcher has 3 lanes from lane 2 on, rank 1 of 2 has 3 from 3 on "
+                        "(exphil_rank_lanes)");
     assert_int_equal(odd.status[0], EXPHIL_E_IO);
     assert_string_equal(odd.error[0].message, "rank 1 failed with EXPHIL_E_MISMATCH in making a trainer");
 }
@@ -200,7 +200,8 @@ static exphil_status make(const exphil_communicator *with, int32_t reduction, ex
     run.trainer = NULL;
     plan.trainer.communicator = with;
     plan.trainer.reduction = reduction;
-    exphil_status status = exphil_trainer_create(run.model, run.optimizer, NULL, &plan.trainer, &trainer, error);
+    exphil_status status =
+        exphil_trainer_create(run.model, run.optimizer, NULL, &plan.trainer, &trainer, error);
     exphil_trainer_destroy(trainer);
     train_end(&run);
     return status;
@@ -211,8 +212,9 @@ static void wrong_communicators(void **state)
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_communicator with = {sizeof with, NULL, adds_nothing, 0, 2};
     assert_int_equal(make(&with, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_E_IO);
-    assert_string_equal(error.message, "communicator: all_reduce gave no sum of doubles: what rank 1 said did not arrive "
-                                       "on rank 0");
+    assert_string_equal(error.message,
+                        "communicator: all_reduce gave no sum of doubles: what rank 1 said did not arrive "
+                        "on rank 0");
     with.all_reduce = halves;
     with.ranks = 1;
     assert_int_equal(make(&with, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_E_IO);
@@ -227,8 +229,9 @@ static void wrong_communicators(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(others_are_named), cmocka_unit_test(used_optimizer),      cmocka_unit_test(lanes_of_another),
-        cmocka_unit_test(different_calls),  cmocka_unit_test(wrong_communicators),
+        cmocka_unit_test(others_are_named),    cmocka_unit_test(used_optimizer),
+        cmocka_unit_test(lanes_of_another),    cmocka_unit_test(different_calls),
+        cmocka_unit_test(wrong_communicators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

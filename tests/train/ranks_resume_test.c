@@ -23,8 +23,11 @@ static train_plan plan_of(int32_t type)
 
 static ranks_case run(int32_t ranks, int64_t updates, const char *resumed, const char *saved)
 {
-    ranks_case c = {
-        .plan = plan_of(EXPHIL_TYPE_F64), .ranks = ranks, .updates = updates, .resumed = resumed, .saved = saved};
+    ranks_case c = {.plan = plan_of(EXPHIL_TYPE_F64),
+                    .ranks = ranks,
+                    .updates = updates,
+                    .resumed = resumed,
+                    .saved = saved};
     ranks_case_run(&c);
     ranks_case_agree(&c);
     return c;
@@ -51,7 +54,8 @@ static void goes_on(int32_t before, int32_t after, const ranks_case *whole)
     assert_int_equal(c.epoch[0], whole->epoch[0]);
     assert_int_equal(c.index[0], whole->index[0]);
     double apart = ranks_case_distance(&c, whole);
-    if (!(apart <= 1e-6)) fail_msg("%d ranks, then %d: %g from the run that never stopped", before, after, apart);
+    if (!(apart <= 1e-6))
+        fail_msg("%d ranks, then %d: %g from the run that never stopped", before, after, apart);
     if (before == after && after == whole->ranks)
         assert_memory_equal(c.weights[0], whole->weights[0], c.weights_bytes);
     ranks_case_free(&first);
@@ -71,7 +75,8 @@ static void any_number_goes_on(void **state)
 /* Ranks that are one write what a trainer without ranks writes, byte for byte; three write the same shapes. */
 static void files_are_those_of_one(void **state)
 {
-    ranks_case none = run(0, FIRST, NULL, "none"), one = run(1, FIRST, NULL, "one"), three = run(3, FIRST, NULL, "three");
+    ranks_case none = run(0, FIRST, NULL, "none"), one = run(1, FIRST, NULL, "one"),
+               three = run(3, FIRST, NULL, "three");
     same_files("none", "one");
     same_files("none.optimizer", "one.optimizer");
     size_t bytes[2];
