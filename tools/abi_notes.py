@@ -32,7 +32,7 @@ FIELDS = {
     "exphil_optimizer_config": {"schedule": "Schedule", "resume_new_total": FLAG},
     "exphil_trainer_config": {
         "precision": "Precision", "activations": "DataType", "fake_quantize": "DataType", "saved_weights": "Weights",
-        "as_played": FLAG},
+        "as_played": FLAG, "reduction": "Reduction"},
     "exphil_head_play": {"deterministic": FLAG},
     "exphil_session_config": {"mode": "Mode", "deterministic": FLAG, "deliver": "Deliver", "adoptable": FLAG},
     "exphil_slp_config": {"rollback": "Rollback", "flags": HIDDEN},
@@ -94,6 +94,8 @@ ENUMS = {
                   "doc": "Arithmetic of training; weights and moments stay F32."},
     "Weights": {"first": "EXPHIL_WEIGHTS", "prefix": "EXPHIL_WEIGHTS_", "words": {"EXPHIL_WEIGHTS": "NOW"},
                 "doc": "Which weights of a trainer: as they are, or the running average."},
+    "Reduction": {"first": "EXPHIL_REDUCTION_MEANS", "prefix": "EXPHIL_REDUCTION_",
+                  "doc": "How gradients of ranks are joined. MEANS: the mean of what each has. SUMS: as of one joint batch."},
     "Deliver": {"first": "EXPHIL_DELIVER_DUE", "prefix": "EXPHIL_DELIVER_",
                 "doc": "DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."},
     "End": {"first": "EXPHIL_GOES_ON", "prefix": "EXPHIL_",

@@ -136,7 +136,7 @@ export interface TrainerOptions {
     own_past_seed?: number | bigint;
     saved_weights?: number | 'now' | 'averaged';
     as_played?: number | boolean;
-    reduction?: number;
+    reduction?: number | 'means' | 'sums';
   };
 }
 

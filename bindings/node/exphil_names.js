@@ -13,5 +13,6 @@ module.exports = {
   activations: ['f32', 'f64', 'bf16', 'int8', 'f16'],
   fake_quantize: ['f32', 'f64', 'bf16', 'int8', 'f16'],
   saved_weights: ['now', 'averaged'],
+  reduction: ['means', 'sums'],
   deliver: ['due', 'decided'],
 };

@@ -13,6 +13,7 @@ static const char *const split_names[] = {"game", "time", "stable", NULL};
 static const char *const schedule_names[] = {"constant", "cosine", "restarts", NULL};
 static const char *const precision_names[] = {"f32", "tf32", "bf16", "f16", NULL};
 static const char *const weights_names[] = {"now", "averaged", NULL};
+static const char *const reduction_names[] = {"means", "sums", NULL};
 static const char *const deliver_names[] = {"due", "decided", NULL};
 static const char *const live_way_names[] = {"imitate", "reinforce", NULL};
 static const char *const rollback_names[] = {"last", "first", "all", NULL};
@@ -297,7 +298,7 @@ static const field trainer_config_fields[] = {
     FIELD(exphil_trainer_config, own_past_seed, T_U64, 1, NULL, NULL),
     FIELD(exphil_trainer_config, saved_weights, T_ENUM, 1, weights_names, NULL),
     FIELD(exphil_trainer_config, as_played, T_BOOL, 1, NULL, NULL),
-    FIELD(exphil_trainer_config, reduction, T_I32, 1, NULL, NULL),
+    FIELD(exphil_trainer_config, reduction, T_ENUM, 1, reduction_names, NULL),
 };
 RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
 

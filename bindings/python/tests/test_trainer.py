@@ -190,6 +190,98 @@ def test_two_ranks_in_two_threads(spec):
     assert found[0] == found[1]
 
 
+def ranks_of(count, work):
+    """Runs work(rank, communicator) on threads whose communicator adds in the order of the ranks."""
+    barrier, parts, failed = threading.Barrier(count), [None] * count, []
+
+    def all_reduce(rank):
+        def add(array):
+            parts[rank] = array.copy()
+            barrier.wait(60)
+            total = parts[0].copy()
+            for part in parts[1:]:
+                total += part
+            barrier.wait(60)
+            array[:] = total
+
+        return add
+
+    def run(rank):
+        try:
+            work(rank, exphil.Communicator(rank, count, all_reduce(rank)))
+        except BaseException as wrong:
+            failed.append(wrong)
+            barrier.abort()
+
+    workers = [threading.Thread(target=run, args=(rank,)) for rank in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    if failed:
+        raise failed[0]
+
+
+def test_ranks_train_one_joint_batch(spec, tmp_path):
+    weights = exphil.Model(spec, blocks="gru", hidden=8).to_bytes()
+    found = {}
+
+    def make(communicator=None, batch=5):
+        context = exphil.Context(threads=1)
+        data = exphil.Dataset(spec, context=context)
+        for game in range(4):
+            data.add_rows(*rows(90, game), game=game)
+        return exphil.Trainer(exphil.Model.load_memory(weights, context), data, batch=batch, time=20,
+                              communicator=communicator, reduction="sums")
+
+    def tensors(trainer):
+        model = trainer.model()
+        return np.concatenate([model.tensor_get(one.name).ravel() for one in model.tensors()])
+
+    def work(rank, communicator):
+        trainer = make(communicator)
+        assert trainer.agree(rank, -rank) == [2, 0]
+        steps = [trainer.step() for _ in range(5)]
+        trainer.save(tmp_path / "joint" if rank == 0 else tmp_path / "nobody")
+        found[rank] = tensors(trainer), steps[-1].loss, steps[-1].frames
+
+    ranks_of(3, work)
+    alone = make()
+    steps = [alone.step() for _ in range(5)]
+    for rank in range(3):
+        assert (found[rank][0] == found[0][0]).all() and found[rank][1:] == found[0][1:]
+    assert np.abs(found[0][0] - tensors(alone)).max() < 1e-3
+    assert found[0][2] == steps[-1].frames and not list(tmp_path.glob("nobody*"))
+    alone.resume(tmp_path / "joint")
+    assert (tensors(alone) == found[0][0]).all()
+
+    def other(rank, communicator):
+        make(communicator, batch=5 + rank)
+
+    with pytest.raises(exphil.MismatchError, match="rank 1 has sampling.batch 6, rank 0 has 5"):
+        ranks_of(2, other)
+
+
+def test_a_trainer_goes_on_with_other_ranks(spec):
+    data = exphil.Dataset(spec)
+    data.add_rows(*rows(90, 0))
+
+    def one(array):
+        pass
+
+    trainer = exphil.Trainer(exphil.Model(spec, blocks="gru", hidden=8), data, batch=4, time=20,
+                             communicator=exphil.Communicator(0, 1, one), reduction="sums")
+    trainer.step()
+    trainer.set_communicator(exphil.Communicator(0, 1, one))
+    assert trainer.step().update == 2
+    with pytest.raises(exphil.InvalidError, match="rank"):
+        trainer.set_communicator(exphil.Communicator(1, 1, one))
+    assert trainer.step().update == 3
+    alone = exphil.Trainer(exphil.Model(spec, blocks="gru", hidden=8))
+    with pytest.raises(exphil.UnsupportedError, match="without a dataset"):
+        alone.set_communicator(exphil.Communicator(0, 1, one))
+
+
 def test_what_all_reduce_raises_comes_through(model, dataset):
     def broken(array):
         raise LookupError("the network is down")

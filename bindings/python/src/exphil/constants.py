@@ -95,6 +95,13 @@ class Weights(IntEnum):
     AVERAGED = lib.EXPHIL_WEIGHTS_AVERAGED
 
 
+class Reduction(IntEnum):
+    """How gradients of ranks are joined. MEANS: the mean of what each has. SUMS: as of one joint batch."""
+
+    MEANS = lib.EXPHIL_REDUCTION_MEANS
+    SUMS = lib.EXPHIL_REDUCTION_SUMS
+
+
 class Deliver(IntEnum):
     """DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."""
 

@@ -9,12 +9,13 @@ import numpy as np
 from ._native import ffi, lib
 from .arrays import Array, number, pointer, take, view
 from .codes import Code, code
-from .constants import DataType, Precision, Schedule, Weights
+from .constants import DataType, Precision, Reduction, Schedule, Weights
 from .dataset import Dataset, dataset_pointer
+from .errors import UnsupportedError
 from .handle import Config, Handle, Path, c_text, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .model import Model
-from .prefetcher import Batch, batch_config, prefetcher_info, sampling_config
+from .prefetcher import Batch, batch_config, prefetcher_info, rank_lanes, sampling_config
 from .progress import Progress
 from .records import Metrics, OptimizerInfo, OutcomeMetrics, PrefetcherInfo, Report
 from .structs import empty, read
@@ -23,12 +24,15 @@ from .watch import Watch
 
 # Any errno would do: it stops the update, and the exception says the rest.
 _REFUSED = 5
+_BATCH = 16  # lanes, where nobody says how many
 
 
 @dataclass(frozen=True)
 class Communicator:
     """Several processes train one model. all_reduce gets an array and replaces its values by the sums over all ranks,
-    added in the order of the ranks so that every rank has the same bits."""
+    added in the order of the ranks so that every rank has the same bits. With reduction "sums" of a Trainer the update is that of
+    the joint batch: every rank has the same dataset and batch, and takes its lanes of it; making the trainer, step, save, resume
+    and agree are then calls that all ranks make, in the same order."""
 
     rank: int
     ranks: int
@@ -77,11 +81,11 @@ class Trainer(Handle):
 
     dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
     resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*, first_lane, lane_count; mode,
-    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to as_played), by name; 0 and
+    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to reduction), by name; 0 and
     None stand for the library's defaults. One thread at a time.
     """
 
-    __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes", "_type", "_half")
+    __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes", "_type", "_half", "_dataset", "_sampling")
 
     def __init__(
         self,
@@ -138,6 +142,7 @@ class Trainer(Handle):
         own_past_seed: int = 0,
         saved_weights: Code = Weights.NOW,
         as_played: bool = False,
+        reduction: Code = Reduction.MEANS,
     ) -> None:
         expect(model, Model, "model")
         if dataset is not None:
@@ -161,6 +166,8 @@ class Trainer(Handle):
             schedule=code(Schedule, schedule, "schedule"),
             resume_new_total=resume_new_total,
         )
+        if communicator is not None and code(Reduction, reduction, "reduction") == Reduction.SUMS and not lane_count:
+            first_lane, lane_count = rank_lanes(batch or _BATCH, communicator.rank, communicator.ranks)
         sampling = sampling_config(
             model,
             mode,
@@ -200,6 +207,7 @@ class Trainer(Handle):
             own_past_seed=own_past_seed,
             saved_weights=code(Weights, saved_weights, "saved_weights"),
             as_played=as_played,
+            reduction=code(Reduction, reduction, "reduction"),
         )
         self._open(model, dataset, optimizer, sampling, config)
 
@@ -212,12 +220,41 @@ class Trainer(Handle):
         self._prefetcher: Any = ffi.NULL
         if dataset is not None:
             self._prefetcher = core.create(lib.exphil_prefetcher_create, dataset._handle, sampling)
+        self._dataset, self._sampling = dataset, sampling
         self._optimizer: Any = core.create(lib.exphil_optimizer_create, model._handle, optimizer)
         # The communicator is called as long as the native trainer lives: its handle goes with this object.
         self._kept: List[Any] = [config]
         self._handle = core.create(
             lib.exphil_trainer_create, model._handle, self._optimizer, self._prefetcher, config
         )
+
+    # ---- ranks ----
+
+    def agree(self, *numbers: float) -> List[float]:
+        """A call of all ranks with reduction "sums": each number becomes the largest that a rank gives. What a clock or a signal
+        says on one rank so becomes what all do."""
+        given = ffi.new("double[]", numbers)
+        self._core.call(lib.exphil_trainer_agree, self._handle, given, len(numbers))
+        return list(given)
+
+    def set_communicator(self, communicator: Communicator) -> None:
+        """Other ranks, with reduction "sums" and a dataset: a call of all ranks of the new communicator. This rank takes its new
+        lanes; carried state goes with its lanes, that of lanes which no rank has starts from zero."""
+        if self._dataset is None:
+            raise UnsupportedError("a trainer without a dataset: save, and resume with the other ranks")
+        config, sampling = Config("exphil_trainer_config"), self._sampling
+        before = sampling.struct.first_lane, sampling.struct.lane_count
+        batch = sampling.struct.batch or _BATCH
+        sampling.set(**dict(zip(("first_lane", "lane_count"), rank_lanes(batch, communicator.rank, communicator.ranks))))
+        try:
+            prefetcher = self._core.create(lib.exphil_prefetcher_create, self._dataset._handle, sampling)
+            native = _communicator(communicator, config)
+            self._core.call(lib.exphil_trainer_set_communicator, self._handle, native, prefetcher)
+        except BaseException:
+            sampling.struct.first_lane, sampling.struct.lane_count = before
+            raise
+        self._prefetcher = prefetcher
+        self._kept.append(config)
 
     # ---- training ----
 

@@ -12,6 +12,7 @@ pub const EXPHIL_MELEE_ITEMS_MAX: i32 = 15;
 pub const EXPHIL_LATENCY_BUCKETS: i32 = 64;
 pub const EXPHIL_PLAN_PURPOSES: i32 = 16;
 pub const EXPHIL_NOTES_MOST: i32 = 65536;
+pub const EXPHIL_AGREE_MOST: i32 = 16;
 pub const EXPHIL_SLP_FIRST_FRAME: i32 = -123;
 pub const EXPHIL_SLP_FIRST_PLAYABLE: i32 = -39;
 pub const EXPHIL_SLP_FRAME_LIMIT: i32 = 1000000;
@@ -1371,11 +1372,14 @@ impl Default for exphil_communicator {
         }
     }
 }
-pub const EXPHIL_PRECISION_F32: _bindgen_ty_15 = 0;
-pub const EXPHIL_PRECISION_TF32: _bindgen_ty_15 = 1;
-pub const EXPHIL_PRECISION_BF16: _bindgen_ty_15 = 2;
-pub const EXPHIL_PRECISION_F16: _bindgen_ty_15 = 3;
+pub const EXPHIL_REDUCTION_MEANS: _bindgen_ty_15 = 0;
+pub const EXPHIL_REDUCTION_SUMS: _bindgen_ty_15 = 1;
 pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
+pub const EXPHIL_PRECISION_F32: _bindgen_ty_16 = 0;
+pub const EXPHIL_PRECISION_TF32: _bindgen_ty_16 = 1;
+pub const EXPHIL_PRECISION_BF16: _bindgen_ty_16 = 2;
+pub const EXPHIL_PRECISION_F16: _bindgen_ty_16 = 3;
+pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_trainer_config {
@@ -1393,6 +1397,8 @@ pub struct exphil_trainer_config {
     pub own_past_seed: u64,
     pub saved_weights: i32,
     pub as_played: i32,
+    pub reduction: i32,
+    pub reserved: i32,
 }
 impl Default for exphil_trainer_config {
     fn default() -> Self {
@@ -1444,9 +1450,9 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_WEIGHTS: _bindgen_ty_16 = 0;
-pub const EXPHIL_WEIGHTS_AVERAGED: _bindgen_ty_16 = 1;
-pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
+pub const EXPHIL_WEIGHTS: _bindgen_ty_17 = 0;
+pub const EXPHIL_WEIGHTS_AVERAGED: _bindgen_ty_17 = 1;
+pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_trainer_model(
         trainer: *const exphil_trainer,
@@ -1554,9 +1560,9 @@ pub struct exphil_head_play {
     pub press: f32,
     pub release: f32,
 }
-pub const EXPHIL_DELIVER_DUE: _bindgen_ty_17 = 0;
-pub const EXPHIL_DELIVER_DECIDED: _bindgen_ty_17 = 1;
-pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
+pub const EXPHIL_DELIVER_DUE: _bindgen_ty_18 = 0;
+pub const EXPHIL_DELIVER_DECIDED: _bindgen_ty_18 = 1;
+pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_session_config {
@@ -1754,23 +1760,23 @@ extern "C" {
         count: i64,
     ) -> exphil_status;
 }
-pub const EXPHIL_PLAN_WEIGHTS: _bindgen_ty_18 = 0;
-pub const EXPHIL_PLAN_GRADIENTS: _bindgen_ty_18 = 1;
-pub const EXPHIL_PLAN_MOMENTS: _bindgen_ty_18 = 2;
-pub const EXPHIL_PLAN_AVERAGE: _bindgen_ty_18 = 3;
-pub const EXPHIL_PLAN_PACKED: _bindgen_ty_18 = 4;
-pub const EXPHIL_PLAN_ACTIVATIONS: _bindgen_ty_18 = 5;
-pub const EXPHIL_PLAN_WORKSPACE: _bindgen_ty_18 = 6;
-pub const EXPHIL_PLAN_STATE: _bindgen_ty_18 = 7;
-pub const EXPHIL_PLAN_BATCHES: _bindgen_ty_18 = 8;
-pub const EXPHIL_PLAN_GAMES: _bindgen_ty_18 = 9;
-pub const EXPHIL_PLAN_ORDER: _bindgen_ty_18 = 10;
-pub const EXPHIL_PLAN_OTHER: _bindgen_ty_18 = 11;
-pub const EXPHIL_PLAN_SAVING: _bindgen_ty_18 = 12;
-pub const EXPHIL_PLAN_EVALUATION: _bindgen_ty_18 = 13;
-pub const EXPHIL_PLAN_ALONE: _bindgen_ty_18 = 14;
-pub const EXPHIL_PLAN_UPDATES: _bindgen_ty_18 = 15;
-pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+pub const EXPHIL_PLAN_WEIGHTS: _bindgen_ty_19 = 0;
+pub const EXPHIL_PLAN_GRADIENTS: _bindgen_ty_19 = 1;
+pub const EXPHIL_PLAN_MOMENTS: _bindgen_ty_19 = 2;
+pub const EXPHIL_PLAN_AVERAGE: _bindgen_ty_19 = 3;
+pub const EXPHIL_PLAN_PACKED: _bindgen_ty_19 = 4;
+pub const EXPHIL_PLAN_ACTIVATIONS: _bindgen_ty_19 = 5;
+pub const EXPHIL_PLAN_WORKSPACE: _bindgen_ty_19 = 6;
+pub const EXPHIL_PLAN_STATE: _bindgen_ty_19 = 7;
+pub const EXPHIL_PLAN_BATCHES: _bindgen_ty_19 = 8;
+pub const EXPHIL_PLAN_GAMES: _bindgen_ty_19 = 9;
+pub const EXPHIL_PLAN_ORDER: _bindgen_ty_19 = 10;
+pub const EXPHIL_PLAN_OTHER: _bindgen_ty_19 = 11;
+pub const EXPHIL_PLAN_SAVING: _bindgen_ty_19 = 12;
+pub const EXPHIL_PLAN_EVALUATION: _bindgen_ty_19 = 13;
+pub const EXPHIL_PLAN_ALONE: _bindgen_ty_19 = 14;
+pub const EXPHIL_PLAN_UPDATES: _bindgen_ty_19 = 15;
+pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_plan_config {
@@ -2054,10 +2060,10 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_GOES_ON: _bindgen_ty_19 = 0;
-pub const EXPHIL_OVER: _bindgen_ty_19 = 1;
-pub const EXPHIL_CUT_OFF: _bindgen_ty_19 = 2;
-pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
+pub const EXPHIL_GOES_ON: _bindgen_ty_20 = 0;
+pub const EXPHIL_OVER: _bindgen_ty_20 = 1;
+pub const EXPHIL_CUT_OFF: _bindgen_ty_20 = 2;
+pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_world {
@@ -2354,9 +2360,9 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_BLOCK_CURRENT: _bindgen_ty_20 = 0;
-pub const EXPHIL_BLOCK_ANY: _bindgen_ty_20 = 1;
-pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
+pub const EXPHIL_BLOCK_CURRENT: _bindgen_ty_21 = 0;
+pub const EXPHIL_BLOCK_ANY: _bindgen_ty_21 = 1;
+pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_rollout_block_take(
         rollout: *mut exphil_rollout,
@@ -2398,9 +2404,9 @@ extern "C" {
 pub struct exphil_live {
     _unused: [u8; 0],
 }
-pub const EXPHIL_LIVE_IMITATE: _bindgen_ty_21 = 0;
-pub const EXPHIL_LIVE_REINFORCE: _bindgen_ty_21 = 1;
-pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
+pub const EXPHIL_LIVE_IMITATE: _bindgen_ty_22 = 0;
+pub const EXPHIL_LIVE_REINFORCE: _bindgen_ty_22 = 1;
+pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_live_config {
@@ -2545,23 +2551,39 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_OP_SCAN: _bindgen_ty_22 = 1;
-pub const EXPHIL_OP_SCAN_GRAD: _bindgen_ty_22 = 2;
-pub const EXPHIL_OP_ATTENTION: _bindgen_ty_22 = 3;
-pub const EXPHIL_OP_ATTENTION_GRAD: _bindgen_ty_22 = 4;
-pub const EXPHIL_OP_LSTM: _bindgen_ty_22 = 5;
-pub const EXPHIL_OP_LSTM_GRAD: _bindgen_ty_22 = 6;
-pub const EXPHIL_OP_GRU: _bindgen_ty_22 = 7;
-pub const EXPHIL_OP_GRU_GRAD: _bindgen_ty_22 = 8;
-pub const EXPHIL_OP_NORM: _bindgen_ty_22 = 9;
-pub const EXPHIL_OP_NORM_GRAD: _bindgen_ty_22 = 10;
-pub const EXPHIL_OP_CONV: _bindgen_ty_22 = 11;
-pub const EXPHIL_OP_CONV_GRAD: _bindgen_ty_22 = 12;
-pub const EXPHIL_OP_ADAMW: _bindgen_ty_22 = 13;
-pub type _bindgen_ty_22 = ::std::os::raw::c_uint;
-pub const EXPHIL_OPS_F32: _bindgen_ty_23 = 0;
-pub const EXPHIL_OPS_F64: _bindgen_ty_23 = 1;
+extern "C" {
+    pub fn exphil_trainer_agree(
+        trainer: *mut exphil_trainer,
+        numbers: *mut f64,
+        count: i64,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_trainer_set_communicator(
+        trainer: *mut exphil_trainer,
+        communicator: *const exphil_communicator,
+        prefetcher: *mut exphil_prefetcher,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+pub const EXPHIL_OP_SCAN: _bindgen_ty_23 = 1;
+pub const EXPHIL_OP_SCAN_GRAD: _bindgen_ty_23 = 2;
+pub const EXPHIL_OP_ATTENTION: _bindgen_ty_23 = 3;
+pub const EXPHIL_OP_ATTENTION_GRAD: _bindgen_ty_23 = 4;
+pub const EXPHIL_OP_LSTM: _bindgen_ty_23 = 5;
+pub const EXPHIL_OP_LSTM_GRAD: _bindgen_ty_23 = 6;
+pub const EXPHIL_OP_GRU: _bindgen_ty_23 = 7;
+pub const EXPHIL_OP_GRU_GRAD: _bindgen_ty_23 = 8;
+pub const EXPHIL_OP_NORM: _bindgen_ty_23 = 9;
+pub const EXPHIL_OP_NORM_GRAD: _bindgen_ty_23 = 10;
+pub const EXPHIL_OP_CONV: _bindgen_ty_23 = 11;
+pub const EXPHIL_OP_CONV_GRAD: _bindgen_ty_23 = 12;
+pub const EXPHIL_OP_ADAMW: _bindgen_ty_23 = 13;
 pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
+pub const EXPHIL_OPS_F32: _bindgen_ty_24 = 0;
+pub const EXPHIL_OPS_F64: _bindgen_ty_24 = 1;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_input {
@@ -2642,10 +2664,10 @@ impl Default for exphil_scan_args {
         }
     }
 }
-pub const EXPHIL_ATTENTION_AUTO: _bindgen_ty_24 = 0;
-pub const EXPHIL_ATTENTION_PLAIN: _bindgen_ty_24 = 1;
-pub const EXPHIL_ATTENTION_CHUNKED: _bindgen_ty_24 = 2;
-pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
+pub const EXPHIL_ATTENTION_AUTO: _bindgen_ty_25 = 0;
+pub const EXPHIL_ATTENTION_PLAIN: _bindgen_ty_25 = 1;
+pub const EXPHIL_ATTENTION_CHUNKED: _bindgen_ty_25 = 2;
+pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_attention_args {
@@ -2884,10 +2906,10 @@ extern "C" {
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_25 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_25 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_25 = 2;
-pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_26 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_26 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_26 = 2;
+pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -2918,57 +2940,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_26 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_26 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_26 = 2;
-pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_27 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_27 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_27 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_27 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_27 = 4;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_27 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_27 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_27 = 2;
 pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_28 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_28 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_28 = 2;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_28 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_28 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_28 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_28 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_28 = 4;
 pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_29 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_29 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_29 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_29 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_29 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_29 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_29 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_29 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_29 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_29 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_29 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_29 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_29 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_29 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_29 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_29 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_29 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_29 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_29 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_29 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_29 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_29 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_29 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_29 = 8388608;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_29 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_29 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_29 = 2;
 pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_30 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_30 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_30 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_30 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_30 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_30 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_30 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_30 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_30 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_30 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_30 = 1024;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_30 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_30 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_30 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_30 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_30 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_30 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_30 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_30 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_30 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_30 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_30 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_30 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_30 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_30 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_30 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_30 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_30 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_30 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_30 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_30 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_30 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_30 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_30 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_30 = 8388608;
 pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_31 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_31 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_31 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_31 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_31 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_31 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_31 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_31 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_31 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_31 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_31 = 1024;
+pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -3049,17 +3071,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_31 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_31 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_31 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_31 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_31 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_31 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_31 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_31 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_31 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_31 = 9;
-pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_32 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_32 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_32 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_32 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_32 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_32 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_32 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_32 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_32 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_32 = 9;
+pub type _bindgen_ty_32 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -3266,11 +3288,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_32 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_32 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_32 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_32 = 3;
-pub type _bindgen_ty_32 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_33 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_33 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_33 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_33 = 3;
+pub type _bindgen_ty_33 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -3476,14 +3498,14 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_33 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_33 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_33 = 2;
-pub type _bindgen_ty_33 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_34 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_34 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_34 = 2;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_34 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_34 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_34 = 2;
 pub type _bindgen_ty_34 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_35 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_35 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_35 = 2;
+pub type _bindgen_ty_35 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -3522,33 +3544,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_35 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_35 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_35 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_35 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_35 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_35 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_35 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_35 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_35 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_35 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_35 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_35 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_35 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_35 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_35 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_35 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_35 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_35 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_35 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_35 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_35 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_35 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_35 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_35 = 23;
-pub type _bindgen_ty_35 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_36 = 24;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_36 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_36 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_36 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_36 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_36 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_36 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_36 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_36 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_36 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_36 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_36 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_36 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_36 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_36 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_36 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_36 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_36 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_36 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_36 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_36 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_36 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_36 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_36 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_36 = 23;
 pub type _bindgen_ty_36 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_37 = 24;
+pub type _bindgen_ty_37 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }

@@ -89,7 +89,7 @@ pub use shapes::{HeadKind, HeadSpec, IdSpec, Spec};
 pub use tensors::{Element, TensorInfo, Type};
 pub use told::Condition;
 pub use training::{
-    Communicator, Fit, HeadLoss, Metrics, Numbers, Optimizer, OptimizerConfig, OptimizerInfo, Precision, Schedule,
-    Score, Trainer, TrainerConfig, Updates, Weights,
+    Communicator, Fit, HeadLoss, Metrics, Numbers, Optimizer, OptimizerConfig, OptimizerInfo, Precision, Reduction,
+    Schedule, Score, Trainer, TrainerConfig, Updates, Weights,
 };
 pub use world::{End, Failure, Game, Played, Record, World};

@@ -54,6 +54,19 @@ numbers! {
     }
 }
 
+numbers! {
+    /// How gradients of ranks are joined.
+    Reduction {
+        /// The mean of what each rank has of its own batch.
+        #[default]
+        Means = EXPHIL_REDUCTION_MEANS,
+        /// The update is that of the joint batch: every rank has the same dataset and takes its lanes of one batch
+        /// ([`rank_lanes`](crate::rank_lanes)). Making the trainer, updates, saving, resuming and agreeing are then calls that
+        /// all ranks make, in the same order.
+        Sums = EXPHIL_REDUCTION_SUMS,
+    }
+}
+
 /// AdamW. Zero means the library's default, which the header names.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OptimizerConfig {
@@ -193,6 +206,8 @@ pub struct TrainerConfig {
     pub saved_weights: Weights,
     /// What is computed over a chunk has the bits of the steps of play, on the CPU, also where blocks are attention.
     pub as_played: bool,
+    /// With a communicator.
+    pub reduction: Reduction,
 }
 
 impl TrainerConfig {
@@ -210,6 +225,7 @@ impl TrainerConfig {
         raw.own_past_seed = self.own_past_seed;
         raw.saved_weights = self.saved_weights as i32;
         raw.as_played = i32::from(self.as_played);
+        raw.reduction = self.reduction as i32;
         raw
     }
 }
@@ -271,6 +287,16 @@ pub struct Trainer {
 // "No thread affinity"; not Sync: "one thread at a time". Communicators are Send.
 unsafe impl Send for Trainer {}
 
+fn join(communicator: Box<dyn Communicator>) -> (sys::exphil_communicator, Joined) {
+    let mut raw = sys::init::<sys::exphil_communicator>();
+    raw.rank = communicator.rank();
+    raw.ranks = communicator.ranks();
+    raw.all_reduce = Some(all_reduce);
+    let communicator: Joined = Arc::new(Mutex::new(communicator));
+    raw.user = Arc::as_ptr(&communicator) as *mut c_void;
+    (raw, communicator)
+}
+
 impl fmt::Debug for Trainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trainer").field("model", &self.model).finish_non_exhaustive()
@@ -308,15 +334,7 @@ impl Trainer {
         communicator: Option<Box<dyn Communicator>>,
     ) -> Result<Trainer> {
         let losses = Losses::new(&config.losses, &model.spec()?)?;
-        let joined = communicator.map(|communicator| {
-            let mut raw = sys::init::<sys::exphil_communicator>();
-            raw.rank = communicator.rank();
-            raw.ranks = communicator.ranks();
-            raw.all_reduce = Some(all_reduce);
-            let communicator: Joined = Arc::new(Mutex::new(communicator));
-            raw.user = Arc::as_ptr(&communicator) as *mut c_void;
-            (raw, communicator)
-        });
+        let joined = communicator.map(join);
         let mut raw = config.lend(&losses);
         raw.communicator = joined.as_ref().map_or(ptr::null(), |(raw, _)| raw as *const _);
         let source = prefetcher.as_ref().map_or(ptr::null_mut(), |prefetcher| prefetcher.as_raw());
@@ -326,6 +344,31 @@ impl Trainer {
         let (model, _optimizer) = (model.clone(), optimizer.context.clone());
         let _communicator = joined.map(|(_, communicator)| communicator);
         Ok(Trainer { handle, model, prefetcher, _communicator, _optimizer })
+    }
+
+    /// With [`Reduction::Sums`], a call of all ranks: each number becomes the largest that a rank gives. What a clock or a
+    /// signal says on one rank so becomes what all do.
+    pub fn agree(&mut self, numbers: &mut [f64]) -> Result<()> {
+        call(|error| unsafe {
+            sys::exphil_trainer_agree(self.handle.raw(), numbers.as_mut_ptr(), count(numbers.len()), error)
+        })?;
+        Ok(())
+    }
+
+    /// Other ranks, with [`Reduction::Sums`]: a call of all ranks of the new communicator. `prefetcher` has this rank's lanes of
+    /// the same data. Carried state goes with its lanes; that of lanes which no rank has starts from zero.
+    pub fn set_communicator(
+        &mut self,
+        communicator: impl Communicator + 'static,
+        prefetcher: Prefetcher,
+    ) -> Result<()> {
+        let (raw, joined) = join(Box::new(communicator));
+        call(|error| unsafe {
+            sys::exphil_trainer_set_communicator(self.handle.raw(), &raw, prefetcher.as_raw(), error)
+        })?;
+        self.prefetcher = Some(prefetcher);
+        self._communicator = Some(joined);
+        Ok(())
     }
 
     /// One update from the prefetcher; a new epoch begins by itself.

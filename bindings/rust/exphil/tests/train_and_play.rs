@@ -164,8 +164,8 @@ fn corpora_are_saved_opened_and_split() {
 /// Two ranks in two threads: the first adds both halves up and sends the sum back.
 struct Pair {
     rank: i32,
-    to: Sender<Vec<f32>>,
-    from: Receiver<Vec<f32>>,
+    to: Sender<Vec<f64>>,
+    from: Receiver<Vec<f64>>,
 }
 
 impl Communicator for Pair {
@@ -176,14 +176,16 @@ impl Communicator for Pair {
         2
     }
     fn all_reduce(&mut self, numbers: Numbers<'_>) -> std::result::Result<(), i32> {
-        let own = match numbers {
-            Numbers::F32(own) => own,
-            Numbers::F64(_) => return Err(1),
+        let wide = match &numbers {
+            Numbers::F32(own) => own.iter().map(|&number| f64::from(number)).collect(),
+            Numbers::F64(own) => own.to_vec(),
         };
-        self.to.send(own.to_vec()).map_err(|_| 2)?;
+        self.to.send(wide).map_err(|_| 2)?;
         let other = self.from.recv().map_err(|_| 3)?;
-        for (own, other) in own.iter_mut().zip(other) {
-            *own += other; // two numbers: the order of ranks does not matter
+        // two numbers: the order of ranks does not matter
+        match numbers {
+            Numbers::F32(own) => own.iter_mut().zip(other).for_each(|(own, other)| *own += other as f32),
+            Numbers::F64(own) => own.iter_mut().zip(other).for_each(|(own, other)| *own += other),
         }
         Ok(())
     }
@@ -196,8 +198,11 @@ fn rank(pair: Pair) -> u64 {
     let (first_lane, lane_count) = rank_lanes(5, pair.rank, 2).unwrap();
     let sampling = Sampling { batch: 5, time: 20, first_lane, lane_count, ..model.sampling().unwrap() };
     let prefetcher = Prefetcher::new(&pong::dataset(&context), &sampling).unwrap();
-    let config = TrainerConfig::default();
+    let config = TrainerConfig { reduction: Reduction::Sums, ..Default::default() };
+    let mut agreed = [f64::from(pair.rank), 3.0];
     let mut trainer = Trainer::with_communicator(&model, &optimizer, Some(prefetcher), &config, pair).unwrap();
+    trainer.agree(&mut agreed).unwrap();
+    assert_eq!(agreed, [1.0, 3.0]);
     trainer.updates(5).for_each(|metrics| assert!(metrics.unwrap().loss > 0.0));
     trainer.model(Weights::Latest).unwrap().info().unwrap().weights_hash
 }
