@@ -166,7 +166,8 @@ class Trainer(Handle):
             schedule=code(Schedule, schedule, "schedule"),
             resume_new_total=resume_new_total,
         )
-        if communicator is not None and code(Reduction, reduction, "reduction") == Reduction.SUMS and not lane_count:
+        joint = code(Reduction, reduction, "reduction") == Reduction.SUMS and not lane_count
+        if communicator is not None and dataset is not None and joint:
             first_lane, lane_count = rank_lanes(batch or _BATCH, communicator.rank, communicator.ranks)
         sampling = sampling_config(
             model,
