@@ -213,6 +213,7 @@ const struct field trainer_fields[] = {
     FIELD(exphil_trainer_config, F_I32, saved_weights),
     FIELD(exphil_trainer_config, F_FLAG, as_played),
     FIELD(exphil_trainer_config, F_I32, reduction),
+    FIELD(exphil_trainer_config, F_I32, shards),
     FIELDS_END
 };
 

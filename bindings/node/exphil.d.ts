@@ -137,6 +137,7 @@ export interface TrainerOptions {
     saved_weights?: number | 'now' | 'averaged';
     as_played?: number | boolean;
     reduction?: number | 'means' | 'sums';
+    shards?: number;
   };
 }
 

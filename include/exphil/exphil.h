@@ -1241,7 +1241,13 @@ typedef struct exphil_trainer_config {
      * of which long chunks are otherwise computed in another order (learn.h) */
     int32_t as_played;
     int32_t reduction; /* with a communicator: EXPHIL_REDUCTION_... */
-    int32_t reserved;  /* must be 0 */
+    /* S, a power of two: the same bits for any number of ranks that divides S, one too. The batch of all ranks is computed in
+     * S shards of neighbouring lanes, one after another, and what is summed over it is joined by one binary tree over the
+     * shards: ((0 + 1) + (2 + 3)) + ... S divides the batch; more than two ranks need a communicator that adds as this tree
+     * does over ranks (probed, EXPHIL_E_UNSUPPORTED). Takes log2 of a rank's shards times the memory of gradients, less
+     * activations; and more time the fewer lanes a shard has (doc/scale.md). EXPHIL_E_UNSUPPORTED with accumulate, and from
+     * exphil_trainer_forward. 0 and 1: the batch is computed at once */
+    int32_t shards;
 } exphil_trainer_config;
 /* clang-format off */
 #define EXPHIL_TRAINER_CONFIG_INIT \

@@ -194,7 +194,7 @@ static exphil_status make_teacher(exphil_learner *l, const exphil_rollout *r, ex
 {
     static const xph_losses plain;
     if (!l->teacher || l->taught.net) return EXPHIL_OK;
-    return xph_feed_create(l->teacher, &plain, r->streams, r->rows, XPH_NET_PLAIN, &l->taught, error);
+    return xph_feed_create(l->teacher, &plain, r->streams, r->rows, 1, XPH_NET_PLAIN, &l->taught, error);
 }
 
 exphil_status xph_learner_shape(exphil_learner *l, const exphil_rollout *r, exphil_error *error)

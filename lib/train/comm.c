@@ -70,13 +70,14 @@ static exphil_status average(exphil_trainer *trainer, exphil_error *error)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* Losses of the heads of all ranks, in the order of the ranks, where the device can take them from. */
+/* Losses of the heads of all ranks, where the device can take them from. */
 static void sum_heads(const exphil_trainer *trainer)
 {
-    double *sum = trainer->said[trainer->communicator.ranks].number;
+    const int32_t ranks = trainer->communicator.ranks;
+    double *number = xph_ranks_numbers(trainer);
     for (int h = 0; h < EXPHIL_HEADS_MAX; h++) {
-        sum[h] = trainer->said[0].number[h];
-        for (int32_t r = 1; r < trainer->communicator.ranks; r++) sum[h] += trainer->said[r].number[h];
+        for (int32_t r = 0; r < ranks; r++) number[r] = trainer->said[r].number[h];
+        trainer->said[ranks].number[h] = xph_ranks_add(trainer, number);
     }
 }
 

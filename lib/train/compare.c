@@ -135,7 +135,7 @@ static exphil_status side_make(side *s, exphil_context *context, const xph_losse
     size_t count = (size_t)(first->batch * first->time * xph_model_shape_of(s->model)->logits);
     s->retained = xph_model_retain(s->model);
     XPH_TRY(xph_model_packed(s->retained, &s->packed, error));
-    XPH_TRY(xph_feed_create(s->model, losses, first->batch, first->time, 0, &s->feed, error));
+    XPH_TRY(xph_feed_create(s->model, losses, first->batch, first->time, 1, 0, &s->feed, error));
     s->narrow_bytes = count * sizeof *s->narrow;
     s->wide_bytes = count * sizeof *s->wide;
     s->narrow = xph_alloc(context, s->narrow_bytes);

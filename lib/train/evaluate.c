@@ -199,7 +199,7 @@ static exphil_status held_teacher_forced(const exphil_model *model, const exphil
     xph_held start = xph_context_held(context);
     XPH_TRY(xph_whole_sampling(model, dataset, 0, &sampling, conditions, error));
     XPH_TRY(xph_data_bytes_of(dataset, NULL, &sampling, true, &data, error));
-    XPH_TRY(xph_feed_create(model, losses, data.how.batch, data.how.time, 0, &walk.feed, error));
+    XPH_TRY(xph_feed_create(model, losses, data.how.batch, data.how.time, 1, 0, &walk.feed, error));
     *during = xph_held_since(context, &start);
     xph_feed_destroy(&walk.feed);
     xph_walk_size(&walk, model, data.how.batch * data.how.time);

@@ -3,7 +3,7 @@
  *
  * A device with its own memory has two slots for batches: while the device works on one, a second stream
  * fills the other. The owner may change a batch once it has been uploaded. */
-#include "train/train.h"
+#include "train/shards.h"
 
 /* Device blocks of a feed, in the order of feed->bytes. */
 enum { IDS = 2 }; /* of the inputs */
@@ -22,7 +22,7 @@ static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t 
 static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
-    int64_t rows = feed->batch * feed->time;
+    int64_t rows = feed->batch * feed->time, part = xph_feed_rows(feed);
     return block_bytes(rows, shape->floats, 1, sizeof(float), &bytes[0]) &&
            block_bytes(rows, 1, 1, sizeof(float), &bytes[1]) &&
            block_bytes(rows, shape->tables, 1, sizeof(int32_t), &bytes[IDS]) &&
@@ -32,10 +32,10 @@ static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
            block_bytes(1, 1, 1, sizeof(xph_given), &bytes[6]) &&
            block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[STATE_IN]) &&
            block_bytes(feed->batch, shape->state, 1, shape->real_bytes, &bytes[STATE_OUT]) &&
-           block_bytes(rows, shape->logits, 1, shape->real_bytes, &bytes[DLOGITS]) &&
-           (!shape->value || block_bytes(rows, 1, 1, shape->real_bytes, &bytes[DVALUES])) &&
+           block_bytes(part, shape->logits, 1, shape->real_bytes, &bytes[DLOGITS]) &&
+           (!shape->value || block_bytes(part, 1, 1, shape->real_bytes, &bytes[DVALUES])) &&
            block_bytes(shape->heads, 1, 1, sizeof(double), &bytes[SUMS]) &&
-           block_bytes(rows, shape->heads, 1, sizeof(double), &bytes[ROWS_LOSS]);
+           block_bytes(part, shape->heads, 1, sizeof(double), &bytes[ROWS_LOSS]);
 }
 
 size_t xph_feed_tables_bytes(const xph_feed *feed)
@@ -121,21 +121,28 @@ static exphil_status make_blocks(xph_feed *feed, exphil_error *error)
                       : EXPHIL_OK;
 }
 
+/* Of arrays that a model may not have. */
+static const int32_t *at(const int32_t *array, int64_t index)
+{
+    return array ? array + index : NULL;
+}
+
 static xph_loss_args loss_args(const xph_feed *feed, const xph_losses *losses, xph_control *control)
 {
     const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    const int64_t rows = xph_feed_rows(feed), first = feed->shard * rows;
     return (xph_loss_args){
         .type = shape->type,
-        .rows = feed->batch * feed->time,
+        .rows = rows,
         .heads = shape->heads,
         .logits = shape->logits,
         .head = xph_model_heads(feed->model),
         .loss = losses->head,
         .y = xph_net_logits(feed->net),
         .ldy = shape->logits,
-        .actions = feed->actions,
+        .actions = at(feed->actions, first * shape->heads),
         .lda = shape->heads,
-        .mask = feed->mask,
+        .mask = feed->mask ? feed->mask + first : NULL,
         .given = control ? feed->given : NULL,
         .control = control,
         .dy = control ? feed->dlogits : NULL,
@@ -154,13 +161,14 @@ static exphil_status choose_loss(xph_feed *feed, const xph_losses *losses, exphi
 }
 
 exphil_status xph_feed_create(const exphil_model *model, const xph_losses *losses, int64_t batch,
-                              int64_t time, uint32_t net_flags, xph_feed *feed, exphil_error *error)
+                              int64_t time, int64_t shards, uint32_t net_flags, xph_feed *feed,
+                              exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(model);
-    xph_feed made = {.model = model, .batch = batch, .time = time};
+    xph_feed made = {.model = model, .batch = batch, .time = time, .shards = shards};
     made.device = xph_context_backend(xph_model_context(model));
     made.state_bytes = (size_t)batch * (size_t)shape->state * shape->real_bytes;
-    exphil_status status = xph_net_create(model, batch, time, net_flags, &made.net, error);
+    exphil_status status = xph_net_create(model, batch / shards, time, net_flags, &made.net, error);
     if (status >= 0) status = make_blocks(&made, error);
     if (status >= 0) status = choose_loss(&made, losses, error);
     if (status < 0) {
@@ -259,14 +267,17 @@ exphil_status xph_feed_uploaded(const xph_feed *feed)
 
 void xph_feed_io(const xph_feed *feed, xph_net_io *io)
 {
-    *io = (xph_net_io){.floats = feed->floats,
-                       .ids = feed->ids,
-                       .past = feed->past,
-                       .actions = feed->actions,
-                       .reset = feed->reset,
-                       .state_in = feed->state[0],
-                       .state_out = feed->state[1],
-                       .ld_state = xph_model_shape_of(feed->model)->state};
+    const xph_model_shape *shape = xph_model_shape_of(feed->model);
+    const int64_t first = feed->shard * xph_feed_rows(feed);
+    const size_t state = (size_t)feed->shard * (feed->state_bytes / (size_t)feed->shards);
+    *io = (xph_net_io){.floats = feed->floats ? feed->floats + first * shape->floats : NULL,
+                       .ids = at(feed->ids, first * shape->tables),
+                       .past = at(feed->past, first * shape->slots * shape->heads),
+                       .actions = at(feed->actions, first * shape->heads),
+                       .reset = feed->reset ? feed->reset + first : NULL,
+                       .state_in = (unsigned char *)feed->state[0] + state,
+                       .state_out = (unsigned char *)feed->state[1] + state,
+                       .ld_state = shape->state};
 }
 
 exphil_status xph_feed_swap(xph_feed *feed)
@@ -287,11 +298,15 @@ void xph_feed_swap_back(xph_feed *feed)
     feed->parity = !feed->parity;
 }
 
-double xph_mask_sum(const exphil_batch *batch)
+double xph_mask_sum(const exphil_batch *batch, int64_t shards)
 {
-    double sum = 0.0;
-    for (int64_t i = 0; i < batch->batch * batch->time; i++) sum += (double)batch->mask[i];
-    return sum;
+    const int64_t rows = batch->batch / shards * batch->time;
+    double sum[XPH_SHARDS_MOST];
+    for (int64_t s = 0; s < shards; s++) {
+        sum[s] = 0.0;
+        for (int64_t i = s * rows; i < (s + 1) * rows; i++) sum[s] += (double)batch->mask[i];
+    }
+    return xph_tree_sum(sum, shards);
 }
 
 /* ---- forward and loss ------------------------------------------------------------------------------------------- */

@@ -67,7 +67,7 @@ exphil_status xph_own_past_make(exphil_trainer *trainer, exphil_error *error)
     uint32_t flags = XPH_NET_DRAWS_ALL | XPH_NET_PRECISION(trainer->precision);
     void *block = NULL;
     if (own->share == 0.0) return EXPHIL_OK;
-    XPH_TRY(xph_net_create(trainer->model, feed->batch, feed->time, flags, &own->net, error));
+    XPH_TRY(xph_net_create(trainer->model, feed->batch / feed->shards, feed->time, flags, &own->net, error));
     exphil_status status = backend->event_create(trainer->device, 0, &own->ready);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device made no event");
@@ -132,6 +132,29 @@ static void draw(const exphil_trainer *trainer, int64_t number, int64_t part)
     }
 }
 
+/* Shard after shard, as the batch is trained. */
+static exphil_status sample(exphil_trainer *trainer)
+{
+    const xph_own_past *own = &trainer->own_past;
+    const xph_model_shape *shape = xph_model_shape_of(trainer->model);
+    xph_feed *feed = &trainer->feed;
+    const int64_t rows = xph_feed_rows(feed);
+    xph_sample_head how[EXPHIL_HEADS_MAX];
+    exphil_status status = EXPHIL_OK;
+    for (int h = 0; h < EXPHIL_HEADS_MAX; h++) how[h] = (xph_sample_head){1.0f, 0.5f, 0.5f, 0};
+    for (int64_t s = 0; status >= 0 && s < feed->shards; s++) {
+        xph_net_io io;
+        feed->shard = s;
+        xph_feed_io(feed, &io);
+        io.actions = NULL;
+        status = xph_net_sample(own->net, xph_trainer_seen(trainer), trainer->packed, &io, how,
+                                own->d_noise + s * rows * shape->logits, NULL,
+                                own->d_drawn + s * rows * shape->heads);
+    }
+    feed->shard = 0;
+    return status;
+}
+
 /* The policy's decisions on all rows of the batch that was taken, with the recorded past, from the state that the
  * batch begins with. The state that this pass leaves is written over by the next. */
 static exphil_status decide(exphil_trainer *trainer)
@@ -141,18 +164,12 @@ static exphil_status decide(exphil_trainer *trainer)
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     xph_stream *stream = xph_net_stream(own->net);
     size_t rows = (size_t)(trainer->feed.batch * trainer->feed.time);
-    xph_sample_head how[EXPHIL_HEADS_MAX];
-    xph_net_io io;
-    for (int h = 0; h < EXPHIL_HEADS_MAX; h++) how[h] = (xph_sample_head){1.0f, 0.5f, 0.5f, 0};
-    xph_feed_io(&trainer->feed, &io);
-    io.actions = NULL;
     XPH_TRY(backend->event_mark(own->ready, xph_net_stream(trainer->feed.net)));
     XPH_TRY(backend->stream_follow(stream, own->ready));
     if (own->d_noise != own->noise)
         XPH_TRY(
             backend->upload(stream, own->d_noise, own->noise, rows * (size_t)shape->logits * sizeof(float)));
-    XPH_TRY(xph_net_sample(own->net, xph_trainer_seen(trainer), trainer->packed, &io, how, own->d_noise, NULL,
-                           own->d_drawn));
+    XPH_TRY(sample(trainer));
     if (own->d_drawn != own->drawn)
         XPH_TRY(backend->download(stream, own->drawn, own->d_drawn,
                                   rows * (size_t)shape->heads * sizeof(int32_t)));

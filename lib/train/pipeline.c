@@ -1,7 +1,7 @@
 /* The device's part of an update: programs of work, recorded if the device can record, the result of an
  * update (lib/device/settle.h), and when the host reads it. A device with its own memory may be one update
  * behind the host: it is given the next update before the host reads the result of the last. */
-#include "train/train.h"
+#include "train/shards.h"
 
 /* 1e18: beyond it the square of a gradient leaves the range of a float in the second moment. */
 #define LARGEST_F32 1e18
@@ -57,11 +57,25 @@ static exphil_status run_backward(exphil_trainer *trainer)
                             feed->dvalues, trainer->gradients);
 }
 
-static exphil_status run_batch(exphil_trainer *trainer)
+static exphil_status run_shard(exphil_trainer *trainer)
 {
     XPH_TRY(xph_feed_forward(&trainer->feed, xph_trainer_seen(trainer), trainer->packed, &trainer->losses,
                              trainer->control));
     return run_backward(trainer);
+}
+
+static exphil_status run_batch(exphil_trainer *trainer)
+{
+    xph_feed *feed = &trainer->feed;
+    exphil_status status = EXPHIL_OK;
+    for (int64_t s = 0; status >= 0 && s < feed->shards; s++) {
+        feed->shard = s;
+        if (s) status = run_first(trainer);
+        if (status >= 0) status = run_shard(trainer);
+        if (status >= 0 && feed->shards > 1) status = xph_shards_join(trainer, s);
+    }
+    feed->shard = 0;
+    return status;
 }
 
 static exphil_status run_settle(const exphil_trainer *trainer)

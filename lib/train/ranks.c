@@ -1,6 +1,8 @@
 /* Meetings of ranks, and what they add up. */
 #include "train/ranks.h"
 
+#include "train/shards.h"
+
 #include <stddef.h>
 
 enum { PLACES = (int)(sizeof(struct xph_said) / sizeof(double)) };
@@ -15,10 +17,16 @@ static const char *const doing[XPH_CALLS] = {"doing nothing",
                                              "sharing what they have",
                                              "changing its communicator"};
 
-/* One more than there are ranks: in the last, losses of heads wait until the device has taken them. */
+/* One more than there are ranks: in the last, losses of heads wait until the device has taken them. Then a number for each rank,
+ * to be added. */
 static size_t bytes_of(int32_t ranks)
 {
-    return (size_t)(ranks + 1) * sizeof(struct xph_said);
+    return (size_t)(ranks + 1) * sizeof(struct xph_said) + (size_t)ranks * sizeof(double);
+}
+
+double *xph_ranks_numbers(const exphil_trainer *trainer)
+{
+    return (double *)(void *)(trainer->said + trainer->communicator.ranks + 1);
 }
 
 struct xph_said *xph_ranks_said(exphil_context *context, int32_t ranks, exphil_error *error)
@@ -120,7 +128,8 @@ exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_s
     if (!xph_ranks_meet(trainer)) return status;
     own.call = (double)call;
     own.status = status < 0 ? (double)status : 0.0;
-    own.update = (double)trainer->optimizer->updates;
+    own.update =
+        trainer->optimizer ? (double)trainer->optimizer->updates : 0.0; /* it may be another trainer's */
     for (int i = 0; i < 2; i++) own.update += (double)trainer->pending[i].live;
     if (trainer->prefetcher) {
         own.epoch = (double)trainer->epoch;
@@ -137,11 +146,20 @@ exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_stat
     return xph_ranks_say(trainer, call, (struct xph_said){.call = 0.0}, status, error);
 }
 
+/* Of shards, whose ranks are a power of two, as a tree. */
+double xph_ranks_add(const exphil_trainer *trainer, double *number)
+{
+    const int32_t ranks = trainer->communicator.ranks;
+    if (xph_is_sharded(trainer)) return xph_tree_sum(number, ranks);
+    for (int32_t r = 1; r < ranks; r++) number[0] += number[r];
+    return number[0];
+}
+
 double xph_ranks_weight(const exphil_trainer *trainer)
 {
-    double sum = trainer->said[0].weight;
-    for (int32_t r = 1; r < trainer->communicator.ranks; r++) sum += trainer->said[r].weight;
-    return sum;
+    double *weight = xph_ranks_numbers(trainer);
+    for (int32_t r = 0; r < trainer->communicator.ranks; r++) weight[r] = trainer->said[r].weight;
+    return xph_ranks_add(trainer, weight);
 }
 
 int64_t xph_ranks_frames(const exphil_trainer *trainer)

@@ -53,7 +53,10 @@ exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_s
 /* For a rank that cannot go on: so that the others do not wait. */
 exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status,
                              exphil_error *error);
-/* Of the last meeting: what was said, added in the order of the ranks. */
+/* Room for a number of each rank; and their sum, in the order of the ranks, or of the tree of shards. Overwrites them. */
+double *xph_ranks_numbers(const exphil_trainer *trainer);
+double xph_ranks_add(const exphil_trainer *trainer, double *number);
+/* Of the last meeting: what was said, added. */
 double xph_ranks_weight(const exphil_trainer *trainer);
 int64_t xph_ranks_frames(const exphil_trainer *trainer);
 /* Lanes of all ranks, and those of the ranks before this one. */

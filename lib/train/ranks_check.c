@@ -1,6 +1,7 @@
 /* Before the first update: ranks must have the same of everything that the update of a joint batch depends on. */
 #include "train/ranks.h"
 #include "train/settings.h"
+#include "train/shards.h"
 
 #include <exphil/ranks.h>
 
@@ -106,6 +107,32 @@ static exphil_status compare(const exphil_trainer *trainer, const uint64_t (*wor
     return EXPHIL_OK;
 }
 
+/* Numbers of which a sum tells in which order it was taken: 1 is lost beside the first, 1 + 1 is not. */
+static exphil_status probe(const exphil_trainer *trainer, exphil_error *error)
+{
+    const exphil_communicator *with = &trainer->communicator;
+    const bool wide = trainer->optimizer->type == XPH_F64;
+    const double first = wide ? 0x1p53 : 0x1p24, own = with->rank ? 1.0 : first,
+                 expected = first + (double)(with->ranks - 2);
+    const int64_t count = trainer->optimizer->weights;
+    bool tree = true;
+    if (!xph_is_sharded(trainer) || with->ranks < 3) return EXPHIL_OK;
+    for (int64_t i = 0; i < count; i++) {
+        if (wide)
+            ((double *)trainer->shared)[i] = own;
+        else
+            ((float *)trainer->shared)[i] = (float)own;
+    }
+    XPH_TRY(
+        xph_ranks_reduce(trainer, trainer->shared, count, wide ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error));
+    for (int64_t i = 0; i < count; i++)
+        tree &= (wide ? ((double *)trainer->shared)[i] : (double)((float *)trainer->shared)[i]) == expected;
+    return tree ? EXPHIL_OK
+                : xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                           "communicator: shards of %d ranks need sums by a tree, ((0 + 1) + (2 + 3)) + ...",
+                           with->ranks);
+}
+
 exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exphil_error *error)
 {
     const exphil_communicator *with = &trainer->communicator;
@@ -117,6 +144,7 @@ exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exp
     status = xph_ranks_tell(trainer, XPH_CALL_CREATE, status, error);
     if (status >= 0) status = xph_ranks_join(trainer, word, bytes, EXPHIL_OK, error);
     if (status >= 0) status = compare(trainer, (const uint64_t(*)[WORDS])word, error);
+    if (status >= 0) status = probe(trainer, error);
     xph_free(trainer->context, word, bytes);
     return status;
 }

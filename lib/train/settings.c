@@ -163,6 +163,8 @@ static int64_t list_settings(const exphil_trainer *trainer, setting *to)
     to[count++] =
         (setting){"own_past_ramp_updates", WHOLE | LATER | SPARE, own->share > 0.0 ? (uint64_t)own->ramp : 0};
     to[count++] = (setting){"own_past_seed", WHOLE | LATER | SPARE, own->share > 0.0 ? own->seed : 0};
+    to[count++] =
+        (setting){"shards", WHOLE | LATER | SPARE, trainer->shards > 1 ? (uint64_t)trainer->shards : 0};
     /* ranks that meet do together what one does alone */
     bool alone = trainer->said != NULL;
     to[count++] = (setting){"communicator.rank", WHOLE, alone ? 0 : (uint64_t)with->rank};

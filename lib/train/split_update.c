@@ -8,6 +8,7 @@ exphil_status xph_split_possible(const exphil_trainer *trainer, exphil_error *er
 {
     const char *why = trainer->accumulate > 1                      ? "accumulate above 1"
                       : trainer->own_past.share > 0.0              ? "own_past"
+                      : trainer->shards > 1                        ? "shards"
                       : trainer->precision == EXPHIL_PRECISION_F16 ? "EXPHIL_PRECISION_F16"
                                                                    : NULL;
     if (!why) return EXPHIL_OK;
@@ -21,7 +22,7 @@ static exphil_status run_forward(exphil_trainer *trainer, const exphil_batch *ba
     xph_split *split = &trainer->split;
     xph_feed *feed = &trainer->feed;
     xph_stream *stream = xph_net_stream(feed->net);
-    const xph_given given = xph_update_given(trainer, xph_mask_sum(batch), 1);
+    const xph_given given = xph_update_given(trainer, xph_mask_sum(batch, 1), 1);
     if (states && feed->state_bytes) {
         memcpy(split->states, states, feed->state_bytes);
         XPH_TRY(backend->upload(stream, feed->state[0], split->states, feed->state_bytes));

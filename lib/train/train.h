@@ -69,6 +69,8 @@ typedef struct xph_feed {
     xph_net *net;
     xph_stream *uploads;
     int64_t batch, time;
+    int64_t shards,
+        shard; /* parts of the batch that the net computes one after another; the one that is next */
     const float *floats, *mask; /* the batch as the device reads it: in own, or where it was given */
     const int32_t *ids, *past, *actions;
     const uint8_t *reset;
@@ -86,9 +88,14 @@ typedef struct xph_feed {
     size_t state_bytes;
 } xph_feed;
 
-/* losses: those that forward is given. */
+/* losses: those that forward is given. shards divides batch; 1: the net computes all of it at once. */
 exphil_status xph_feed_create(const exphil_model *model, const xph_losses *losses, int64_t batch,
-                              int64_t time, uint32_t net_flags, xph_feed *feed, exphil_error *error);
+                              int64_t time, int64_t shards, uint32_t net_flags, xph_feed *feed,
+                              exphil_error *error);
+static inline int64_t xph_feed_rows(const xph_feed *feed) /* of a shard */
+{
+    return feed->batch / feed->shards * feed->time;
+}
 void xph_feed_destroy(xph_feed *feed);
 size_t xph_feed_tables_bytes(const xph_feed *feed); /* of a slot's tables */
 /* Begins to upload the batch, or has it read where it is: then it must stay until the work on it is done,
@@ -109,7 +116,8 @@ void xph_feed_io(const xph_feed *feed, xph_net_io *io);
 exphil_status xph_feed_swap(xph_feed *feed);
 /* The last batch did not count: the next one goes to its slot and finds the state that it found. */
 void xph_feed_swap_back(xph_feed *feed);
-double xph_mask_sum(const exphil_batch *batch);
+/* Of so many parts of it, joined as a tree joins what shards have (shards.h). */
+double xph_mask_sum(const exphil_batch *batch, int64_t shards);
 
 /* An update that the device may still work on, and what the host knows of it. */
 typedef struct xph_pending {
@@ -185,7 +193,8 @@ struct exphil_trainer {
     int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */
     int32_t activations, checkpoint_blocks; /* EXPHIL_TYPE_F32 or BF16; 0: all activations are kept */
     int32_t precision, saved_weights;       /* EXPHIL_WEIGHTS or EXPHIL_WEIGHTS_AVERAGED */
-    int32_t as_played, reserved;
+    int32_t as_played;
+    int32_t shards;    /* of the joint batch; 1: a batch is computed at once */
     double loss_scale; /* the first */
     xph_feed feed;     /* feed.net NULL until the shape is known */
     xph_resumed resumed;
@@ -195,6 +204,8 @@ struct exphil_trainer {
     void *weights, *packed, *gradients, *norm_scratch;
     void *rounded; /* with fake_quantize: the weights that forward and backward see; else NULL */
     void *kept;    /* carried state before an update of several batches; of one, it is still in the feed */
+    void *joining; /* gradients and losses of shards that wait to be joined (shards.c); NULL: there is one */
+    size_t joining_bytes;
     size_t arena_bytes, packed_bytes, norm_scratch_bytes;
     xph_control *control; /* device */
     /* By the feed's parity, on which addresses depend, and the program; NULL: not yet. */

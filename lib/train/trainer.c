@@ -1,6 +1,7 @@
 /* One training run: batches in, updates of a private copy of the model's weights out. The order of all sums
  * is fixed, so a run depends on its seeds, not on the number of threads. */
 #include "train/ranks.h"
+#include "train/shards.h"
 
 #define CHECKPOINT_MOST 64 /* blocks: no model has more */
 
@@ -11,6 +12,7 @@ void xph_trainer_drop_shape(exphil_trainer *trainer)
     if (trainer->kept)
         trainer->device->backend->free(trainer->device, trainer->kept, trainer->feed.state_bytes);
     trainer->kept = NULL;
+    xph_shards_drop(trainer);
     xph_split_drop(trainer);
     xph_own_past_drop(trainer);
     xph_feed_destroy(&trainer->feed);
@@ -299,7 +301,9 @@ static exphil_status make_shape(exphil_trainer *trainer, int64_t batch, int64_t 
     flags |= XPH_NET_PRECISION(trainer->precision);
     if (trainer->activations == EXPHIL_TYPE_BF16) flags |= XPH_NET_BF16;
     if (trainer->as_played) flags |= XPH_NET_PLAIN;
-    XPH_TRY(xph_feed_create(trainer->model, &trainer->losses, batch, time, flags, &trainer->feed, error));
+    XPH_TRY(xph_feed_create(trainer->model, &trainer->losses, batch, time, xph_own_shards(trainer), flags,
+                            &trainer->feed, error));
+    XPH_TRY(xph_shards_make(trainer, error));
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     xph_clear_args clear = {.type = shape->type, .count = batch * shape->state};
     exphil_status status = xph_choose_kernel(trainer->device, XPH_OP_CLEAR, &clear, &trainer->clear);
@@ -329,6 +333,7 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
         return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld",
                         (long long)batch, (long long)time, (long long)own_batch, (long long)own_time);
     if (made) return EXPHIL_OK;
+    XPH_TRY(xph_shards_check(trainer, batch * trainer->communicator.ranks, error));
     exphil_status status = make_shape(trainer, batch, time, error);
     if (status >= 0)
         xph_resumed_drop(trainer);
@@ -395,12 +400,14 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     made->fake_quantize = known.fake_quantize;
     made->saved_weights = known.saved_weights;
     made->as_played = known.as_played;
+    made->shards = known.shards ? known.shards : 1;
     made->own_past = (xph_own_past){
         .share = known.own_past, .ramp = known.own_past_ramp_updates, .seed = known.own_past_seed};
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
     exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
     if (status >= 0) status = take_communicator(made, &known, error);
+    if (status >= 0) status = xph_shards_check(made, 0, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
     if (made->said) status = xph_ranks_check(made, status, error);
     if (status < 0) {

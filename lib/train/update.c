@@ -31,7 +31,7 @@ static exphil_status join(exphil_trainer *trainer, const exphil_batch *batch, jo
 {
     *all = (joint){0.0, 0};
     if (status >= 0) {
-        all->weight = xph_mask_sum(batch);
+        all->weight = xph_mask_sum(batch, trainer->feed.shards);
         for (int64_t row = 0; row < batch->batch * batch->time; row++) all->frames += batch->mask[row] > 0.0f;
     }
     const struct xph_said own = {

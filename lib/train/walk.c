@@ -87,7 +87,7 @@ exphil_status xph_walk_make(xph_walk *walk, const exphil_model *model, const exp
     exphil_batch first = EXPHIL_BATCH_INIT;
     *walk = (xph_walk){.context = xph_model_context(model)};
     XPH_TRY(xph_whole_sampler(model, dataset, batch, fixed, &walk->sampler, &first, error));
-    XPH_TRY(xph_feed_create(model, losses, first.batch, first.time, 0, &walk->feed, error));
+    XPH_TRY(xph_feed_create(model, losses, first.batch, first.time, 1, 0, &walk->feed, error));
     xph_walk_size(walk, model, first.batch * first.time);
     walk->narrow = xph_alloc(walk->context, walk->narrow_bytes);
     walk->wide = xph_alloc(walk->context, walk->wide_bytes);

@@ -229,7 +229,7 @@ static int64_t forward_logits(exphil_model *model, const exphil_dataset *dataset
     assert_ok(xph_sampler_create(dataset, &sampling, &sampler, NULL));
     xph_sampler_fix(sampler, value, delay_id);
     assert_ok(xph_losses_take(&model_case_spec, NULL, &losses, NULL));
-    assert_ok(xph_feed_create(model, &losses, 1, sampling.time, 0, &feed, NULL));
+    assert_ok(xph_feed_create(model, &losses, 1, sampling.time, 1, 0, &feed, NULL));
     assert_ok(xph_model_packed(model, &packed, NULL));
     float *narrow = calloc((size_t)(sampling.time * LOGITS), sizeof *narrow);
     double *wide = calloc((size_t)(sampling.time * LOGITS), sizeof *wide), sums[EXPHIL_HEADS_MAX];

@@ -72,7 +72,7 @@ void ranks_case_run(ranks_case *c)
         user[i] = c;
     }
     if (c->ranks) {
-        thread_ranks_run(c->ranks, one_rank, user, c->trouble);
+        thread_ranks_run(c->ranks, one_rank, user, c->how);
         return;
     }
     train_run run = train_begin(&c->plan);

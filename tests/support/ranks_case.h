@@ -12,7 +12,7 @@ typedef struct ranks_case {
     int64_t updates;     /* of this run */
     const char *resumed; /* resumes there first, on rank 0: path of no meaning on the others */
     const char *saved;   /* saves there at last */
-    thread_trouble trouble;
+    thread_how how;
     int64_t again;                           /* failed calls of step that are made again, at most */
     exphil_status status[THREAD_RANKS_MOST]; /* the first failure */
     exphil_error error[THREAD_RANKS_MOST];   /* and what it said */

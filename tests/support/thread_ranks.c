@@ -11,27 +11,39 @@ struct thread_ranks {
     void *data[THREAD_RANKS_MOST];
     int64_t count[THREAD_RANKS_MOST];
     int32_t type, code; /* code: of the round that ended */
-    thread_trouble trouble;
+    thread_how how;
     thread_rank rank[THREAD_RANKS_MOST];
     thread_rank_fn fn;
 };
 
+/* Element i of rank r, of either type. */
+static double get(const struct thread_ranks *all, int32_t r, int64_t i)
+{
+    return all->type == EXPHIL_TYPE_F64 ? ((double *)all->data[r])[i] : (double)((float *)all->data[r])[i];
+}
+
+static double add(const struct thread_ranks *all, double a, double b)
+{
+    return all->type == EXPHIL_TYPE_F64 ? a + b : (double)((float)a + (float)b);
+}
+
 static void fold(const struct thread_ranks *all)
 {
     for (int64_t i = 0; i < all->count[0]; i++) {
-        double wide = 0.0;
-        float narrow = 0.0f;
-        for (int32_t r = 0; r < all->ranks; r++) {
-            if (all->type == EXPHIL_TYPE_F64)
-                wide = r ? wide + ((double *)all->data[r])[i] : ((double *)all->data[r])[i];
-            else
-                narrow = r ? narrow + ((float *)all->data[r])[i] : ((float *)all->data[r])[i];
+        double part[THREAD_RANKS_MOST];
+        for (int32_t r = 0; r < all->ranks; r++) part[r] = get(all, r, i);
+        if (all->how.tree) {
+            for (int32_t apart = 1; apart < all->ranks; apart *= 2)
+                for (int32_t r = 0; r + apart < all->ranks; r += 2 * apart)
+                    part[r] = add(all, part[r], part[r + apart]);
+        } else {
+            for (int32_t r = 1; r < all->ranks; r++) part[0] = add(all, part[0], part[r]);
         }
         for (int32_t r = 0; r < all->ranks; r++) {
             if (all->type == EXPHIL_TYPE_F64)
-                ((double *)all->data[r])[i] = wide;
+                ((double *)all->data[r])[i] = part[0];
             else
-                ((float *)all->data[r])[i] = narrow;
+                ((float *)all->data[r])[i] = (float)part[0];
         }
     }
 }
@@ -52,9 +64,9 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
 {
     thread_rank *own = user;
     struct thread_ranks *all = own->all;
-    const thread_trouble *trouble = &all->trouble;
-    const bool fails = ++own->calls == trouble->fails_at && own->armed;
-    if (fails && trouble->only_rank < 0) return THREAD_RANKS_BROKEN;
+    const thread_how *how = &all->how;
+    const bool fails = ++own->calls == how->fails_at && own->armed;
+    if (fails && how->only_rank < 0) return THREAD_RANKS_BROKEN;
     pthread_mutex_lock(&all->lock);
     all->data[own->rank] = data;
     all->count[own->rank] = count;
@@ -66,16 +78,16 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
         while (all->round == round && !all->gone) pthread_cond_wait(&all->changed, &all->lock);
     int32_t code = all->round == round ? THREAD_RANKS_GONE : all->code;
     pthread_mutex_unlock(&all->lock);
-    return fails && trouble->only_rank == own->rank ? THREAD_RANKS_BROKEN : code;
+    return fails && how->only_rank == own->rank ? THREAD_RANKS_BROKEN : code;
 }
 
-struct thread_ranks *thread_ranks_open(int32_t ranks, thread_trouble trouble)
+struct thread_ranks *thread_ranks_open(int32_t ranks, thread_how how)
 {
     struct thread_ranks *all = calloc(1, sizeof *all);
     assert_non_null(all);
     assert_true(ranks <= THREAD_RANKS_MOST);
     all->ranks = ranks;
-    all->trouble = trouble;
+    all->how = how;
     pthread_mutex_init(&all->lock, NULL);
     pthread_cond_init(&all->changed, NULL);
     for (int32_t r = 0; r < ranks; r++) {
@@ -114,9 +126,9 @@ static void *work(void *given)
     return NULL;
 }
 
-void thread_ranks_run(int32_t ranks, thread_rank_fn fn, void *const *user, thread_trouble trouble)
+void thread_ranks_run(int32_t ranks, thread_rank_fn fn, void *const *user, thread_how how)
 {
-    struct thread_ranks *all = thread_ranks_open(ranks, trouble);
+    struct thread_ranks *all = thread_ranks_open(ranks, how);
     pthread_t thread[THREAD_RANKS_MOST];
     all->fn = fn;
     for (int32_t r = 0; r < ranks; r++) {

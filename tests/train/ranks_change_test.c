@@ -108,11 +108,11 @@ static void goes_on(const char *blocks, int32_t ranks, int32_t left)
     change c = {.blocks = blocks,
                 .ranks = ranks,
                 .left = left,
-                .others = thread_ranks_open(left, (thread_trouble){0, -1})};
+                .others = thread_ranks_open(left, (thread_how){0, -1, false})};
     void *user[THREAD_RANKS_MOST];
     int64_t lost = 0, count = 0;
     for (int r = 0; r < THREAD_RANKS_MOST; r++) user[r] = &c;
-    thread_ranks_run(ranks, one_rank, user, (thread_trouble){0, -1});
+    thread_ranks_run(ranks, one_rank, user, (thread_how){0, -1, false});
     assert_ok(exphil_rank_lanes(6, left - 1, ranks, &lost, &count, NULL));
     lost += count;
     change one = alone(blocks, lost);
@@ -154,7 +154,7 @@ static void as_many_go_on(void **state)
 static void refusals(void **state)
 {
     train_plan plan = plan_of("lstm");
-    struct thread_ranks *all = thread_ranks_open(1, (thread_trouble){0, -1});
+    struct thread_ranks *all = thread_ranks_open(1, (thread_how){0, -1, false});
     thread_rank *rank = thread_ranks_of(all, 0);
     train_run plain = train_begin(&plan);
     exphil_error error = EXPHIL_ERROR_INIT;

@@ -2,6 +2,7 @@
  * things. */
 #include "ranks_case.h"
 
+#include <exphil/plan.h>
 #include <stdlib.h>
 
 /* One rank of two differs by what change makes of its plan. */
@@ -47,7 +48,7 @@ static void refused(void (*change)(train_plan *plan), const char *message)
 {
     odd_one odd = {.change = change};
     void *user[2] = {&odd, &odd};
-    thread_ranks_run(2, create, user, (thread_trouble){0, -1});
+    thread_ranks_run(2, create, user, (thread_how){0, -1, false});
     for (int r = 0; r < 2; r++) {
         if (odd.status[r] != EXPHIL_E_MISMATCH || !strstr(odd.error[r].message, message))
             fail_msg("rank %d: %s: \"%s\", not \"%s\"", r, exphil_status_name(odd.status[r]),
@@ -117,7 +118,7 @@ static void used_optimizer(void **state)
 {
     odd_one odd = {.change = same, .trained = true};
     void *user[2] = {&odd, &odd};
-    thread_ranks_run(2, create, user, (thread_trouble){0, -1});
+    thread_ranks_run(2, create, user, (thread_how){0, -1, false});
     for (int r = 0; r < 2; r++) {
         assert_int_equal(odd.status[r], EXPHIL_E_MISMATCH);
         assert_string_equal(odd.error[r].message, "rank 1 is at update 1, rank 0 at 0");
@@ -134,7 +135,7 @@ static void lanes_of_another(void **state)
 {
     odd_one odd = {.change = lanes};
     void *user[2] = {&odd, &odd};
-    thread_ranks_run(2, create, user, (thread_trouble){0, -1});
+    thread_ranks_run(2, create, user, (thread_how){0, -1, false});
     assert_int_equal(odd.status[1], EXPHIL_E_MISMATCH);
     assert_string_equal(odd.error[1].message,
                         "prefetcher has 3 lanes from lane 2 on, rank 1 of 2 has 3 from 3 on "
@@ -168,7 +169,7 @@ static void different_calls(void **state)
 {
     calls c;
     void *user[2] = {&c, &c};
-    thread_ranks_run(2, call, user, (thread_trouble){0, -1});
+    thread_ranks_run(2, call, user, (thread_how){0, -1, false});
     for (int r = 0; r < 2; r++) {
         assert_int_equal(c.status[r], EXPHIL_E_MISMATCH);
         assert_string_equal(c.error[r].message, "rank 1 is saving, rank 0 is training a batch");
@@ -226,12 +227,40 @@ static void wrong_communicators(void **state)
     assert_int_equal(make(NULL, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_OK); /* one rank */
 }
 
+static int32_t is_asked(void *user, void *data, int64_t count, int32_t type)
+{
+    fail_msg("a plan asked the other ranks");
+    return 1;
+}
+
+/* A rank plans for itself; the copy of the gradients and the shards are in it. */
+static void plans_ask_nobody(void **state)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_communicator with = {sizeof with, NULL, is_asked, 0, 2};
+    train_plan own = plan_of();
+    exphil_plan_config config = EXPHIL_PLAN_CONFIG_INIT;
+    exphil_plan alone = EXPHIL_PLAN_INIT, plan = EXPHIL_PLAN_INIT;
+    own.sampling.batch = 8;
+    config.model_config = &own.model;
+    config.trainer = &own.trainer;
+    assert_ok(exphil_trainer_plan(context, &config, &alone, NULL));
+    own.trainer.communicator = &with;
+    own.trainer.reduction = EXPHIL_REDUCTION_SUMS;
+    own.trainer.shards = 8;
+    assert_ok(exphil_trainer_plan(context, &config, &plan, NULL));
+    const uint64_t before = alone.host_bytes[EXPHIL_PLAN_GRADIENTS],
+                   now = plan.host_bytes[EXPHIL_PLAN_GRADIENTS];
+    assert_true(now >= 4 * before); /* gradients, their copy, two sums of shards that wait */
+    exphil_context_destroy(context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_are_named),    cmocka_unit_test(used_optimizer),
         cmocka_unit_test(lanes_of_another),    cmocka_unit_test(different_calls),
-        cmocka_unit_test(wrong_communicators),
+        cmocka_unit_test(wrong_communicators), cmocka_unit_test(plans_ask_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,7 +168,7 @@ static void batches_by_hand_go_on(void **state)
 {
     by_hand h[3] = {{.lanes = 1}, {.lanes = 2, .first = 1}, {.lanes = 2, .first = 3}};
     void *user[3] = {&h[0], &h[1], &h[2]};
-    thread_ranks_run(3, hand_rank, user, (thread_trouble){0, -1});
+    thread_ranks_run(3, hand_rank, user, (thread_how){0, -1, false});
     for (int r = 0; r < 3; r++) free(h[r].all);
 }
 
@@ -215,7 +215,7 @@ static void troubled_rank(thread_rank *rank)
 static void all_fail(trouble t, exphil_status first, const char *others)
 {
     void *user[3] = {&t, &t, &t};
-    thread_ranks_run(3, troubled_rank, user, (thread_trouble){0, -1});
+    thread_ranks_run(3, troubled_rank, user, (thread_how){0, -1, false});
     for (int r = 0; r < 3; r++) {
         if (t.status[r] != (r ? EXPHIL_E_IO : first))
             fail_msg("rank %d: %s: %s", r, exphil_status_name(t.status[r]), t.error[r].message);
@@ -259,7 +259,7 @@ static void noted_rank(thread_rank *rank)
 
 static void notes_reach_all(void **state)
 {
-    thread_ranks_run(3, noted_rank, NULL, (thread_trouble){0, -1});
+    thread_ranks_run(3, noted_rank, NULL, (thread_how){0, -1, false});
 }
 
 static int remove_folder(void **state)

@@ -90,7 +90,7 @@ static void failures_change_nothing(void **state)
     ranks_case_run(&calm);
     ranks_case_agree(&calm);
     for (int64_t at = 1; at <= calm.calls; at++) {
-        ranks_case other = {.plan = plan, .ranks = 3, .updates = 4, .trouble = {at, -1}, .again = 1};
+        ranks_case other = {.plan = plan, .ranks = 3, .updates = 4, .how = {at, -1, false}, .again = 1};
         ranks_case_run(&other);
         for (int r = 0; r < 3; r++) {
             assert_int_equal(other.status[r], EXPHIL_E_IO);
@@ -146,8 +146,8 @@ static void all_are_cancelled_with_one(void **state)
         a[r] = (asked){.at = r == 1 ? 2 : 0, .plan = plan_of("mlp", EXPHIL_TYPE_F32)};
         calm[r] = (asked){.at = 0, .plan = plan_of("mlp", EXPHIL_TYPE_F32)};
     }
-    thread_ranks_run(3, cancelled_rank, user, (thread_trouble){0, -1});
-    thread_ranks_run(3, cancelled_rank, others, (thread_trouble){0, -1});
+    thread_ranks_run(3, cancelled_rank, user, (thread_how){0, -1, false});
+    thread_ranks_run(3, cancelled_rank, others, (thread_how){0, -1, false});
     int failed = 0;
     for (int u = 0; u < 4; u++) {
         for (int r = 0; r < 3; r++) assert_int_equal(a[r].status[u], a[0].status[u]);
@@ -216,7 +216,7 @@ static void unequal_batches(void **state)
     train_run run = train_begin(&plan);
     hand_steps(&one, run.trainer, run.model);
     train_end(&run);
-    thread_ranks_run(2, hand_rank, user, (thread_trouble){0, -1});
+    thread_ranks_run(2, hand_rank, user, (thread_how){0, -1, false});
     assert_memory_equal(h[0].weights, h[1].weights, h[0].bytes);
     assert_int_equal(h[0].metrics.frames, one.metrics.frames);
     for (size_t i = 0; i < one.bytes / sizeof(double); i++)
@@ -229,7 +229,7 @@ static void bad_batch_of_one(void **state)
 {
     by_hand h[2] = {{.lanes = 2}, {.lanes = 2, .first = 2, .bad = true}};
     void *user[2] = {&h[0], &h[1]};
-    thread_ranks_run(2, hand_rank, user, (thread_trouble){0, -1});
+    thread_ranks_run(2, hand_rank, user, (thread_how){0, -1, false});
     assert_int_equal(h[0].status[1], EXPHIL_E_IO);
     assert_int_equal(h[1].status[1], EXPHIL_E_INVALID);
     assert_string_equal(h[0].error.message, "rank 1 failed with EXPHIL_E_INVALID in training a batch");
@@ -264,7 +264,7 @@ static void ranks_agree_on_numbers(void **state)
 {
     double numbers[3][2], alone[2] = {-3, 4};
     void *user[3] = {numbers[0], numbers[1], numbers[2]};
-    thread_ranks_run(3, agreeing_rank, user, (thread_trouble){0, -1});
+    thread_ranks_run(3, agreeing_rank, user, (thread_how){0, -1, false});
     for (int r = 0; r < 3; r++) {
         assert_true(numbers[r][0] == 1.0);
         assert_true(numbers[r][1] == -1.0);

@@ -299,6 +299,7 @@ static const field trainer_config_fields[] = {
     FIELD(exphil_trainer_config, saved_weights, T_ENUM, 1, weights_names, NULL),
     FIELD(exphil_trainer_config, as_played, T_BOOL, 1, NULL, NULL),
     FIELD(exphil_trainer_config, reduction, T_ENUM, 1, reduction_names, NULL),
+    FIELD(exphil_trainer_config, shards, T_I32, 1, NULL, NULL),
 };
 RECORD(trainer_config, "trainer", exphil_trainer_config, NULL);
 

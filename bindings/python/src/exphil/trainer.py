@@ -81,7 +81,7 @@ class Trainer(Handle):
 
     dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
     resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*, first_lane, lane_count; mode,
-    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to reduction), by name; 0 and
+    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to shards), by name; 0 and
     None stand for the library's defaults. One thread at a time.
     """
 
@@ -143,6 +143,7 @@ class Trainer(Handle):
         saved_weights: Code = Weights.NOW,
         as_played: bool = False,
         reduction: Code = Reduction.MEANS,
+        shards: int = 0,
     ) -> None:
         expect(model, Model, "model")
         if dataset is not None:
@@ -209,6 +210,7 @@ class Trainer(Handle):
             saved_weights=code(Weights, saved_weights, "saved_weights"),
             as_played=as_played,
             reduction=code(Reduction, reduction, "reduction"),
+            shards=shards,
         )
         self._open(model, dataset, optimizer, sampling, config)
 

@@ -1398,7 +1398,7 @@ pub struct exphil_trainer_config {
     pub saved_weights: i32,
     pub as_played: i32,
     pub reduction: i32,
-    pub reserved: i32,
+    pub shards: i32,
 }
 impl Default for exphil_trainer_config {
     fn default() -> Self {

@@ -208,6 +208,8 @@ pub struct TrainerConfig {
     pub as_played: bool,
     /// With a communicator.
     pub reduction: Reduction,
+    /// A power of two: the same bits for any number of ranks that divides it; 0: the batch is computed at once.
+    pub shards: i32,
 }
 
 impl TrainerConfig {
@@ -226,6 +228,7 @@ impl TrainerConfig {
         raw.saved_weights = self.saved_weights as i32;
         raw.as_played = i32::from(self.as_played);
         raw.reduction = self.reduction as i32;
+        raw.shards = self.shards;
         raw
     }
 }
