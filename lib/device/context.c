@@ -230,6 +230,11 @@ exphil_status xph_context_measure(exphil_context *of, exphil_context **context, 
     return EXPHIL_OK;
 }
 
+bool xph_context_measures(const exphil_context *context)
+{
+    return ((const opened *)xph_context_attached(context))->stands_for != NULL;
+}
+
 xph_held xph_context_held(const exphil_context *context)
 {
     const xph_device *device = xph_context_backend(context);

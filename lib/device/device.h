@@ -14,6 +14,7 @@ xph_device *xph_context_backend(const exphil_context *context);
 /* A context whose device gives addresses and has no memory (measure.c): models, optimizers, trainers and nets are made
  * on it as on that of `of`, at the cost of their structs. No work is done on it, nothing of its memory may be looked at. */
 exphil_status xph_context_measure(exphil_context *of, exphil_context **context, exphil_error *error);
+bool xph_context_measures(const exphil_context *context);
 /* What a context's children hold. */
 typedef struct xph_held {
     uint64_t host, device; /* host: with pinned memory */

@@ -187,11 +187,7 @@ static exphil_status make_trainer(measured *m, int64_t batch, exphil_error *erro
     XPH_TRY(make_model(m, error));
     XPH_TRY(size_data(m, batch, error));
     XPH_TRY(exphil_optimizer_create(m->model, config->optimizer, &m->optimizer, error));
-    exphil_trainer_config how = EXPHIL_TRAINER_CONFIG_INIT;
-    XPH_TRY(XPH_TAKE(exphil_trainer_config, &how, config->trainer, error));
-    if (how.communicator)
-        how.reduction = EXPHIL_REDUCTION_MEANS; /* no meeting: other ranks plan for themselves */
-    XPH_TRY(exphil_trainer_create(m->model, m->optimizer, NULL, &how, &m->trainer, error));
+    XPH_TRY(exphil_trainer_create(m->model, m->optimizer, NULL, config->trainer, &m->trainer, error));
     return xph_trainer_shape(m->trainer, m->data.how.lane_count, m->data.how.time, error);
 }
 

@@ -14,10 +14,14 @@ static int64_t levels(const exphil_trainer *trainer)
     return count;
 }
 
+static size_t bytes_each(const exphil_trainer *trainer)
+{
+    return HEADS_BYTES + (trainer->arena_bytes + 63) / 64 * 64;
+}
+
 static unsigned char *waiting(const exphil_trainer *trainer, int64_t level)
 {
-    return (unsigned char *)trainer->joining +
-           (size_t)level * (HEADS_BYTES + (trainer->arena_bytes + 63) / 64 * 64);
+    return (unsigned char *)trainer->joining + (size_t)level * bytes_each(trainer);
 }
 
 exphil_status xph_shards_check(const exphil_trainer *trainer, int64_t batch, exphil_error *error)
@@ -49,7 +53,7 @@ exphil_status xph_shards_check(const exphil_trainer *trainer, int64_t batch, exp
 
 exphil_status xph_shards_make(exphil_trainer *trainer, exphil_error *error)
 {
-    size_t bytes = (size_t)(waiting(trainer, levels(trainer)) - waiting(trainer, 0));
+    size_t bytes = (size_t)levels(trainer) * bytes_each(trainer);
     if (!bytes) return EXPHIL_OK;
     exphil_status status = trainer->device->backend->alloc(trainer->device, bytes, &trainer->joining);
     if (status < 0) return xph_no_device_memory(error, trainer->device, status, bytes);

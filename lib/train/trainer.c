@@ -409,7 +409,8 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     if (status >= 0) status = take_communicator(made, &known, error);
     if (status >= 0) status = xph_shards_check(made, 0, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
-    if (made->said) status = xph_ranks_check(made, status, error);
+    /* a rank plans for itself */
+    if (made->said && !xph_context_measures(context)) status = xph_ranks_check(made, status, error);
     if (status < 0) {
         free_trainer(made);
         return status;
