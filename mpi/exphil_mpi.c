@@ -129,10 +129,9 @@ static int32_t broken_by_mpi(exphil_mpi *mpi, int error, const char *what)
     return broken(mpi, class, "%s: %.160s", what, text);
 }
 
-/* Ranks do not make the same call. peer -1: which one is not known. */
+/* Ranks do not make the same call. */
 static int32_t unequal(exphil_mpi *mpi, int peer)
 {
-    if (peer < 0) return broken(mpi, EXPHIL_MPI_UNEQUAL, "the ranks reduce unequal counts or types");
     return broken(mpi, EXPHIL_MPI_UNEQUAL,
                   "rank %d reduces another count or type than rank %d, or is not at reduction %lld", peer,
                   mpi->rank, (long long)mpi->head.call);
@@ -163,51 +162,36 @@ static void rest(int64_t waited_ns)
         sched_yield();
 }
 
-/* The error of the request that failed, where MPI says that some have. */
-static int32_t broken_by_request(exphil_mpi *mpi, int error)
+/* A message has failed. */
+static int32_t broken_by_message(exphil_mpi *mpi, int i, int error)
 {
     int class = 0;
-    char what[48] = "a message";
+    char what[48];
     MPI_Error_class(error, &class);
-    if (class == MPI_ERR_TRUNCATE) return unequal(mpi, -1);
-    for (int i = 0; class == MPI_ERR_IN_STATUS && i < mpi->requests; i++) {
-        int one = mpi->status[i].MPI_ERROR;
-        if (one == MPI_SUCCESS || one == MPI_ERR_PENDING) continue;
-        MPI_Error_class(one, &class);
-        if (class == MPI_ERR_TRUNCATE) return unequal(mpi, mpi->peer[i]);
-        snprintf(what, sizeof what, "a message %s rank %d", i < mpi->ranks - 1 ? "from" : "to", mpi->peer[i]);
-        return broken_by_mpi(mpi, one, what);
-    }
+    if (class == MPI_ERR_TRUNCATE) return unequal(mpi, mpi->peer[i]);
+    snprintf(what, sizeof what, "a message %s rank %d", i < mpi->ranks - 1 ? "from" : "to", mpi->peer[i]);
     return broken_by_mpi(mpi, error, what);
-}
-
-/* Names a rank that is awaited. */
-static int32_t timed_out(exphil_mpi *mpi)
-{
-    for (int i = 0; i < mpi->requests; i++) {
-        int done = 0;
-        if (mpi->request[i] == MPI_REQUEST_NULL ||
-            MPI_Test(&mpi->request[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done)
-            continue;
-        return broken(mpi, EXPHIL_MPI_TIMED_OUT, "rank %d has not answered rank %d within %lld ms",
-                      mpi->peer[i], mpi->rank, (long long)mpi->limit_ms);
-    }
-    return broken(mpi, EXPHIL_MPI_TIMED_OUT, "not all ranks have come within %lld ms",
-                  (long long)mpi->limit_ms);
 }
 
 /* Waits for all requests, up to the deadline. */
 static int32_t wait_all(exphil_mpi *mpi)
 {
+    int first = 0; /* that is not done */
     for (int64_t began = now_ns(), waited = 0;; waited = now_ns() - began) {
-        int done = 0;
-        int error = MPI_Testall(mpi->requests, mpi->request, &done, mpi->status);
-        if (error != MPI_SUCCESS) return broken_by_request(mpi, error);
-        if (done) break;
-        if (began + waited > mpi->deadline_ns) return timed_out(mpi);
+        for (int i = first; i < mpi->requests; i++) {
+            int done = 1;
+            int error = mpi->request[i] == MPI_REQUEST_NULL
+                            ? MPI_SUCCESS
+                            : MPI_Test(&mpi->request[i], &done, &mpi->status[i]);
+            if (error != MPI_SUCCESS) return broken_by_message(mpi, i, error);
+            if (done && i == first) first++;
+        }
+        if (first == mpi->requests) return 0;
+        if (began + waited > mpi->deadline_ns)
+            return broken(mpi, EXPHIL_MPI_TIMED_OUT, "rank %d has not answered rank %d within %lld ms",
+                          mpi->peer[first], mpi->rank, (long long)mpi->limit_ms);
         rest(waited);
     }
-    return 0;
 }
 
 /* Waits for one request that is no message. */
@@ -419,6 +403,30 @@ static void agree(exphil_mpi *mpi)
 #endif
 }
 
+/* MPICH calls the handler of MPI_COMM_WORLD, others that of MPI_COMM_SELF, for what fails in a message of any communicator. So both
+ * return errors while this library waits, and are as the host left them afterwards. */
+typedef struct handlers {
+    MPI_Errhandler world, self;
+} handlers;
+
+static handlers return_errors(void)
+{
+    handlers hosts = {MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &hosts.world);
+    MPI_Comm_get_errhandler(MPI_COMM_SELF, &hosts.self);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    return hosts;
+}
+
+static void give_back(handlers hosts)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, hosts.world);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, hosts.self);
+    MPI_Errhandler_free(&hosts.world);
+    MPI_Errhandler_free(&hosts.self);
+}
+
 /* NULL, or why MPI may not be called here. */
 static const char *unusable(void)
 {
@@ -445,9 +453,11 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
     mpi->calls++;
     if (why) broken(mpi, EXPHIL_MPI_MISUSED, "all_reduce: %s", why);
     if (!mpi->code) {
+        handlers hosts = return_errors();
         reduce(mpi, data, count, type);
         if (mpi->tolerant) agree(mpi);
         mpi->started |= !mpi->code;
+        give_back(hosts);
     }
     mpi->reduced_ns += now_ns() - began;
     return mpi->code;
@@ -590,7 +600,10 @@ EXPHIL_API exphil_status exphil_mpi_open(MPI_Comm comm, const exphil_mpi_config 
     if (!comm || comm == MPI_COMM_NULL) return fail(error, EXPHIL_E_INVALID, 0, "comm is MPI_COMM_NULL");
     MPI_Comm_test_inter(comm, &between);
     if (between) return fail(error, EXPHIL_E_INVALID, 0, "comm is an intercommunicator");
-    return open_checked(comm, &known, false, mpi, error);
+    handlers hosts = return_errors();
+    status = open_checked(comm, &known, false, mpi, error);
+    give_back(hosts);
+    return status;
 }
 
 EXPHIL_API exphil_status exphil_mpi_open_world(int *argc, char ***argv, const exphil_mpi_config *config,
@@ -607,11 +620,36 @@ EXPHIL_API exphil_status exphil_mpi_open_world(int *argc, char ***argv, const ex
     if (yes) return fail(error, EXPHIL_E_STATE, 0, "MPI is initialised already: use exphil_mpi_open");
     int wrong = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level);
     if (wrong != MPI_SUCCESS) return fail(error, EXPHIL_E_IO, wrong, "MPI_Init_thread fails");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const char *why = unusable();
     if (why) return fail(error, EXPHIL_E_STATE, 0, "%s", why);
-    return open_checked(MPI_COMM_WORLD, &known, true, mpi, error);
+    handlers hosts = return_errors();
+    status = open_checked(MPI_COMM_WORLD, &known, true, mpi, error);
+    give_back(hosts);
+    return status;
 }
+
+#ifdef FAULT_TOLERANT
+static exphil_status shrink(exphil_mpi *mpi, exphil_mpi **smaller, exphil_error *error)
+{
+    exphil_mpi *left = calloc(1, sizeof *left);
+    if (!left) return fail(error, EXPHIL_E_MEMORY, 0, "no memory for a communicator");
+    broken(mpi, EXPHIL_MPI_MISUSED, "it was shrunk");
+    MPIX_Comm_revoke(mpi->comm);
+    left->config = mpi->config;
+    left->started = mpi->started;
+    int wrong = MPIX_Comm_shrink(mpi->comm, &left->comm);
+    if (wrong != MPI_SUCCESS) {
+        broken_by_mpi(left, wrong, "MPIX_Comm_shrink");
+        return fail(error, EXPHIL_E_IO, left->code, "%s", left->why);
+    }
+    limit(left, left->config.start_ms);
+    exphil_status status = begin(left, smaller, error);
+    if (status < 0) return status;
+    left->ours = mpi->ours;
+    mpi->ours = false;
+    return EXPHIL_OK;
+}
+#endif
 
 EXPHIL_API exphil_status exphil_mpi_shrink(exphil_mpi *mpi, exphil_mpi **smaller, exphil_error *error)
 {
@@ -620,42 +658,39 @@ EXPHIL_API exphil_status exphil_mpi_shrink(exphil_mpi *mpi, exphil_mpi **smaller
     if (why) return fail(error, EXPHIL_E_STATE, 0, "%s", why);
 #ifdef FAULT_TOLERANT
     if (mpi->tolerant) {
-        exphil_mpi *left = calloc(1, sizeof *left);
-        if (!left) return fail(error, EXPHIL_E_MEMORY, 0, "no memory for a communicator");
-        broken(mpi, EXPHIL_MPI_MISUSED, "it was shrunk");
-        MPIX_Comm_revoke(mpi->comm);
-        left->config = mpi->config;
-        left->started = mpi->started;
-        int wrong = MPIX_Comm_shrink(mpi->comm, &left->comm);
-        if (wrong != MPI_SUCCESS) {
-            broken_by_mpi(left, wrong, "MPIX_Comm_shrink");
-            return fail(error, EXPHIL_E_IO, left->code, "%s", left->why);
-        }
-        limit(left, left->config.start_ms);
-        exphil_status status = begin(left, smaller, error);
-        if (status < 0) return status;
-        left->ours = mpi->ours;
-        mpi->ours = false;
-        return EXPHIL_OK;
+        handlers hosts = return_errors();
+        exphil_status status = shrink(mpi, smaller, error);
+        give_back(hosts);
+        return status;
     }
 #endif
     return fail(error, EXPHIL_E_UNSUPPORTED, 0, "this MPI is not fault-tolerant, or was not launched so");
 }
 
-EXPHIL_API exphil_status exphil_mpi_close(exphil_mpi *mpi)
+/* All ranks have come to the end, and the communicator is freed. */
+static exphil_status leave(exphil_mpi *mpi)
 {
     MPI_Request request;
+    limit(mpi, mpi->config.timeout_ms);
+    int wrong = MPI_Ibarrier(mpi->comm, &request);
+    if (wrong != MPI_SUCCESS) broken_by_mpi(mpi, wrong, "MPI_Ibarrier");
+    if (mpi->code || wait_one(mpi, request, "the end")) return EXPHIL_E_IO;
+    MPI_Comm_free(&mpi->comm);
+    return EXPHIL_OK;
+}
+
+EXPHIL_API exphil_status exphil_mpi_close(exphil_mpi *mpi)
+{
     int finalised = 0;
     if (!mpi) return EXPHIL_OK;
     if (mpi->code) return EXPHIL_E_IO;
     MPI_Finalized(&finalised);
     if (!finalised) {
         if (unusable()) return EXPHIL_E_STATE;
-        limit(mpi, mpi->config.timeout_ms);
-        int wrong = MPI_Ibarrier(mpi->comm, &request);
-        if (wrong != MPI_SUCCESS) broken_by_mpi(mpi, wrong, "MPI_Ibarrier");
-        if (mpi->code || wait_one(mpi, request, "the end")) return EXPHIL_E_IO;
-        MPI_Comm_free(&mpi->comm);
+        handlers hosts = return_errors();
+        exphil_status status = leave(mpi);
+        give_back(hosts);
+        if (status < 0) return status;
         if (mpi->ours) MPI_Finalize();
     }
     release(mpi);

@@ -8,7 +8,8 @@
  *   Threads     An exphil_mpi belongs to one thread at a time, which is not checked. Where MPI was initialised with
  *               MPI_THREAD_FUNNELED this is the thread that initialised MPI, which is checked.
  *   Host        exphil_mpi_open_world initialises MPI and exphil_mpi_close then finalises it; exphil_mpi_abort ends the
- *               process. Nothing else touches what belongs to the process.
+ *               process. While a call waits, errors of MPI_COMM_WORLD and MPI_COMM_SELF are returned; then their
+ *               handlers are the host's again. Nothing else touches what belongs to the process.
  *   Collective  Where a declaration says so, all ranks call the function, with equal settings. Other functions are local.
  *   Failure     No call waits longer than it says for another rank, whatever became of that rank. Once a call has failed
  *               for such a reason the object is broken: each later reduction fails at once, and its memory is never
@@ -68,7 +69,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_mpi_open(MPI_Comm comm, const e
                                                           exphil_mpi **mpi, exphil_error *error);
 #endif
 
-/* Initialises MPI, with its arguments (both may be NULL), and opens MPI_COMM_WORLD, whose errors are then returned.
+/* Initialises MPI, with its arguments (both may be NULL), and opens MPI_COMM_WORLD.
  * exphil_mpi_close finalises MPI. Collective over all processes of the launch; a process that no launcher started is one
  * rank alone. EXPHIL_E_STATE: MPI is initialised already, or was finalised. Else as exphil_mpi_open; then MPI stays
  * initialised, and the process best ends by exphil_mpi_abort. What MPI itself does while it initialises has no time
@@ -110,13 +111,14 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_mpi_shrink(exphil_mpi *mpi, exp
                                                             exphil_error *error);
 
 /* Ends all processes of mpi, with most MPIs all of the launch, with code, 1..255 (else 1 is taken), and does not return:
- * MPI_Abort, and after three seconds SIGALRM with its default action, because MPI_Abort may hang. Before MPI is initialised, or when it is finalised,
- * only this process ends. mpi may be NULL: MPI_COMM_WORLD. */
+ * MPI_Abort, and after three seconds SIGALRM with its default action, because MPI_Abort may hang. Before MPI is
+ * initialised, or when it is finalised, only this process ends. mpi may be NULL: MPI_COMM_WORLD. */
 EXPHIL_API void exphil_mpi_abort(exphil_mpi *mpi, int32_t code);
 
-/* Collective: frees the communicator, and finalises MPI if this object initialised it. NULL does nothing. EXPHIL_E_IO: the
- * object is broken, or not all ranks came within timeout_ms; then nothing is freed and MPI not finalised, which could wait for
- * ever: a process that initialised MPI by this object then best ends by exphil_mpi_abort. */
+/* Collective: frees the communicator, and finalises MPI if this object initialised it. NULL does nothing.
+ *   EXPHIL_E_IO     the object is broken, or not all ranks came within timeout_ms. Nothing is freed, and MPI not finalised,
+ *                   which could wait for ever: a process that initialised MPI by this object best ends by exphil_mpi_abort
+ *   EXPHIL_E_STATE  MPI_THREAD_FUNNELED and another thread: nothing is done */
 EXPHIL_API exphil_status exphil_mpi_close(exphil_mpi *mpi);
 
 #ifdef __cplusplus
