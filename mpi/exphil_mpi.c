@@ -742,8 +742,10 @@ EXPHIL_API const char *exphil_mpi_why(const exphil_mpi *mpi)
     return mpi && mpi->code ? mpi->why : "";
 }
 
+/* MPICH 4.0 never ends MPI_Abort on another communicator than the world. */
 EXPHIL_API void exphil_mpi_abort(exphil_mpi *mpi, int32_t code)
 {
+    (void)mpi; /* is of the world */
     int begun = 0, finalised = 0, status = code >= 1 && code <= 255 ? code : 1;
     sigset_t alarms;
     signal(SIGALRM, SIG_DFL);
@@ -753,6 +755,6 @@ EXPHIL_API void exphil_mpi_abort(exphil_mpi *mpi, int32_t code)
     alarm(ABORT_SECONDS);
     MPI_Initialized(&begun);
     MPI_Finalized(&finalised);
-    if (begun && !finalised) MPI_Abort(mpi ? mpi->comm : MPI_COMM_WORLD, status);
+    if (begun && !finalised) MPI_Abort(MPI_COMM_WORLD, status);
     _exit(status);
 }

@@ -110,9 +110,9 @@ EXPHIL_API const char *exphil_mpi_why(const exphil_mpi *mpi);
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_mpi_shrink(exphil_mpi *mpi, exphil_mpi **smaller,
                                                             exphil_error *error);
 
-/* Ends all processes of mpi, with most MPIs all of the launch, with code, 1..255 (else 1 is taken), and does not return:
- * MPI_Abort, and after three seconds SIGALRM with its default action, because MPI_Abort may hang. Before MPI is
- * initialised, or when it is finalised, only this process ends. mpi may be NULL: MPI_COMM_WORLD. */
+/* Ends all processes of MPI_COMM_WORLD with code, 1..255 (else 1 is taken), and does not return: MPI_Abort, and after three
+ * seconds SIGALRM with its default action, because MPI_Abort may hang. Before MPI is initialised, or when it is finalised,
+ * only this process ends. mpi may be NULL, as where opening failed. */
 EXPHIL_API void exphil_mpi_abort(exphil_mpi *mpi, int32_t code);
 
 /* Collective: frees the communicator, and finalises MPI if this object initialised it. NULL does nothing.
