@@ -31,13 +31,14 @@
 #define DEFAULT_START_MS   600000
 #define MOST_MS            INT32_MAX
 #define NS_PER_MS          INT64_C(1000000)
-#define SPIN_NS            INT64_C(50000)    /* asked without a pause: what comes soon comes at once */
+#define SPIN_NS            INT64_C(1000000)  /* asked without a pause: what comes soon comes at once */
+#define SPIN_CROWDED_NS    INT64_C(50000)    /* where ranks share processors */
 #define YIELD_NS           INT64_C(20000000) /* then others may run in between, who may be what is awaited */
 #define NAP_NS             100000            /* then this thread sleeps in between */
 #define ABORT_SECONDS      3
 
-#define SLOT_BYTES  64 /* a slot begins with its header, so that data is aligned */
-#define PIECE_BYTES ((int64_t)1 << 24)
+#define SLOT_BYTES  64                 /* a slot begins with its header, so that data is aligned */
+#define PIECE_BYTES ((int64_t)1 << 20) /* stays in caches, and takes less time than a wait without a pause */
 #define SMALL_BYTES ((int64_t)1 << 14) /* goes whole to every rank */
 #define BLOCK       1024               /* elements that are added at a time, so that they stay near */
 #define NAME_BYTES  (MPI_MAX_PROCESSOR_NAME + 1)
@@ -66,7 +67,7 @@ struct exphil_mpi {
     bool started;  /* a reduction has succeeded */
     int agreed;
     int32_t code; /* why it is broken; 0: it is not */
-    int64_t calls, reduced_ns, deadline_ns, limit_ms;
+    int64_t calls, reduced_ns, deadline_ns, limit_ms, spin_ns;
     header head;          /* of the round that is going on */
     unsigned char *slots; /* [2*ranks]: the first half is sent, or takes results, the other is received */
     int64_t slot_bytes;
@@ -153,12 +154,12 @@ static void limit(exphil_mpi *mpi, int64_t ms)
 }
 
 /* Between two questions. */
-static void rest(int64_t waited_ns)
+static void rest(const exphil_mpi *mpi, int64_t waited_ns)
 {
     const struct timespec nap = {0, NAP_NS};
     if (waited_ns > YIELD_NS)
         nanosleep(&nap, NULL);
-    else if (waited_ns > SPIN_NS)
+    else if (waited_ns > mpi->spin_ns)
         sched_yield();
 }
 
@@ -190,7 +191,7 @@ static int32_t wait_all(exphil_mpi *mpi)
         if (began + waited > mpi->deadline_ns)
             return broken(mpi, EXPHIL_MPI_TIMED_OUT, "rank %d has not answered rank %d within %lld ms",
                           mpi->peer[first], mpi->rank, (long long)mpi->limit_ms);
-        rest(waited);
+        rest(mpi, waited);
     }
 }
 
@@ -205,7 +206,7 @@ static int32_t wait_one(exphil_mpi *mpi, MPI_Request request, const char *what)
         if (began + waited > mpi->deadline_ns)
             return broken(mpi, EXPHIL_MPI_TIMED_OUT, "%s: not all ranks have come within %lld ms", what,
                           (long long)mpi->limit_ms);
-        rest(waited);
+        rest(mpi, waited);
     }
 }
 
@@ -559,6 +560,7 @@ static exphil_status begin(exphil_mpi *mpi, exphil_mpi **out, exphil_error *erro
     /* Not freed: the others wait for this rank. */
     if (!make_arrays(mpi)) return fail(error, EXPHIL_E_MEMORY, 0, "no memory for %d ranks", mpi->ranks);
     exphil_status status = meet(mpi, error);
+    mpi->spin_ns = mpi->local_ranks <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN_NS : SPIN_CROWDED_NS;
     if (mpi->code) return fail(error, EXPHIL_E_IO, mpi->code, "the ranks do not meet: %s", mpi->why);
     if (status < 0) {
         MPI_Comm_free(&mpi->comm);
