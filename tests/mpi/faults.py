@@ -18,6 +18,7 @@ import time
 HANGS_S = 300  # nothing takes so long, on any machine
 KINDS = ("early", "absent", "stopped", "killed")
 RANKS = 3
+ENDED = (3, 14, 142)  # by exphil_mpi_abort(3), or by the alarm that it sets, on a machine that is slow
 
 
 def launch(command):
@@ -47,7 +48,7 @@ def wrong(kind, status, told, tolerant):
         return f"only ranks {sorted(codes)} got an error"
     if kind == "killed":
         return None if status == 0 else f"the ranks that were left ended with {status}"
-    return None if status == 3 else f"it ended with {status}"
+    return None if status in ENDED else f"it ended with {status}"
 
 
 def main():
