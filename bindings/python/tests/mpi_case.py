@@ -1,6 +1,6 @@
 """What test_mpi.py runs on several ranks: mpi_case.py CASE. Rank 0 prints what came of it."""
 import sys
-import time
+import traceback
 
 import exphil
 import exphil.mpi
@@ -37,13 +37,15 @@ def sums():
 
 
 def train():
-    spec = exphil.Spec("ranks", "ranks", 3, [exphil.HeadSpec("way", "categorical", 3)])
-    context = exphil.Context(threads=1)
-    model = exphil.Model(context, spec, "gru", hidden=16, head_width=16, no_previous_action=True)
+    spec = exphil.Spec("ranks", "ranks", 3, (exphil.HeadSpec("way", "categorical", 3),))
+    model = exphil.Model(spec, context=exphil.Context(threads=1), blocks="gru", hidden=16, head_width=16)
     trainer = exphil.Trainer(model, communicator=exphil.mpi.communicator(WORLD))
-    made = np.random.default_rng(RANK)
+    made, shape = np.random.default_rng(RANK), (2, 5)
     for _ in range(4):
-        trainer.step_batch(exphil.Batch(made.standard_normal((2, 5, 3)).astype(np.float32), made.integers(0, 3, (2, 5, 1))))
+        trainer.step_batch(exphil.Batch(
+            made.standard_normal((*shape, 3)).astype(np.float32), np.zeros((*shape, 0), np.int32),
+            np.zeros((*shape, 1, 1), np.int32), made.integers(0, 3, (*shape, 1)).astype(np.int32), np.ones(shape, np.float32),
+            np.zeros(shape, np.uint8)))
     found = WORLD.allgather(trainer.model().info.weights_hash)
     assert found.count(found[0]) == RANKS and found[0] != model.info.weights_hash
     return "weights"
@@ -84,10 +86,7 @@ try:
     done = {"sums": sums, "train": train, "late": late, "unequal": unequal}[sys.argv[1]]()
     if RANK == 0:
         print(done, flush=True)
-    time.sleep(0)
 except BaseException:
-    import traceback
-
     traceback.print_exc()
     sys.stderr.flush()
     WORLD.Abort(1)

@@ -68,16 +68,16 @@ class _Ranks:
 
     def _piece(self, data: Array) -> None:
         """Each rank gets a slice of all ranks, adds it up in their order, and gives the sum to all."""
-        counts = np.array([len(part) for part in np.array_split(data, self.ranks)])
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        own = int(counts[self.rank])
+        counts = [len(part) for part in np.array_split(data, self.ranks)]
+        slices = counts, [sum(counts[:rank]) for rank in range(self.ranks)]
+        own = counts[self.rank]
         mine, parts, sums = data.copy(), np.empty((self.ranks, own), data.dtype), np.empty_like(data)
-        place = np.arange(self.ranks) * own
-        self._await(self.comm.Ialltoallv([mine, counts, starts], [parts, np.full(self.ranks, own), place]), mine, parts)
+        places = [own] * self.ranks, [own * rank for rank in range(self.ranks)]
+        self._await(self.comm.Ialltoallv([mine, slices], [parts, places]), mine, parts)
         total = parts[0]
         for part in parts[1:]:
             total += part
-        self._await(self.comm.Iallgatherv(total, [sums, counts, starts]), total, sums)
+        self._await(self.comm.Iallgatherv(total, [sums, slices]), total, sums)
         data[:] = sums
 
     def _reduce(self, array: Array) -> None:
