@@ -1,6 +1,6 @@
 #!/bin/sh
 # libexphil_mpi as a user builds it: alone, against the installed library, with each MPI that is here; then its promises on 1 to 4
-# ranks, ranks that go wrong, the example, and Python's communicator. The environment is that of every host suite.
+# ranks, ranks that go wrong, and the example. The environment is that of every host suite.
 set -eu
 tests=$EXPHIL_SOURCE/tests/mpi
 strict="-std=c11 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE"
@@ -22,6 +22,10 @@ build() {
             $(PKG_CONFIG_PATH=$PWD/$1/lib/pkgconfig:$PKG_CONFIG_PATH pkg-config --cflags --libs exphil_mpi) -lpthread \
             -Wl,-rpath,"$PWD/$1/lib"
     done
+    # shellcheck disable=SC2046
+    PKG_CONFIG_PATH=$PWD/$1/lib/pkgconfig:$PKG_CONFIG_PATH "${CC:-cc}" -O2 -Wall -Wextra -Werror "$EXPHIL_SOURCE/examples/ranks.c" \
+        -o "$1/example" $(PKG_CONFIG_PATH=$PWD/$1/lib/pkgconfig:$PKG_CONFIG_PATH pkg-config --cflags --libs exphil_mpi) \
+        -Wl,-rpath,"$PWD/$1/lib"
     # shellcheck disable=SC2046,SC2086
     "${CC:-cc}" $strict "$tests/world.c" -I"$PWD/$1/include" $(pkg-config --cflags exphil) -o "$1/world" -ldl
 }
@@ -40,7 +44,12 @@ check() {
     status=0
     "$mpirun" -n 2 "$module/world" "$PWD/$module/lib/libexphil_mpi.so.0" abort 7 >"$module/abort.log" 2>&1 || status=$?
     # 14, 142: the alarm of exphil_mpi_abort, on a machine that is slow.
-    case $status in 7 | 14 | 142) ;; *)  cat "$module/abort.log" >&2; fail "$module: exphil_mpi_abort(7) ends with $status" ;; esac
+    case $status in
+        7 | 14 | 142) ;;
+        *) cat "$module/abort.log" >&2; fail "$module: exphil_mpi_abort(7) ends with $status" ;;
+    esac
+    "$mpirun" -n 2 "$module/example" "$module/pursuer.safetensors" >"$module/example.log" || fail "$module: the example"
+    grep -q '^2 ranks: loss 0\.0' "$module/example.log" || { cat "$module/example.log" >&2; fail "$module: the example does not learn"; }
     python3 "$tests/faults.py" "$module/faulty" "$mpirun" -n 3 || fail "$module: ranks that go wrong"
 }
 
@@ -61,7 +70,9 @@ for pair in ompi-c:mpirun.openmpi mpich:mpirun.mpich; do
     build "$module"
     check "$module" "$mpirun"
     [ "$module" != ompi-c ] || interface "$module"
-    [ -z "$tested" ] || cmp "$tested/same" "$module/same" || fail "$tested and $module compute different bits"
+    for file in same pursuer.safetensors; do
+        [ -z "$tested" ] || cmp "$tested/$file" "$module/$file" || fail "$tested and $module compute different bits"
+    done
     tested=$module
 done
 [ -z "$tested" ] || cat "$tested/same"
