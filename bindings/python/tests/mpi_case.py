@@ -2,10 +2,11 @@
 import sys
 import traceback
 
-import exphil
-import exphil.mpi
 import numpy as np
 from mpi4py import MPI
+
+import exphil
+import exphil.mpi
 
 WORLD = MPI.COMM_WORLD
 RANK, RANKS = WORLD.Get_rank(), WORLD.Get_size()
@@ -48,7 +49,7 @@ def train():
             np.zeros(shape, np.uint8)))
     found = WORLD.allgather(trainer.model().info.weights_hash)
     assert found.count(found[0]) == RANKS and found[0] != model.info.weights_hash
-    return "weights"
+    return "train"
 
 
 def refused(work, kind, word):

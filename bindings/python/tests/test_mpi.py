@@ -14,12 +14,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("case, ranks, said", [("sums", 1, "sums"), ("sums", 3, "sums"), ("train", 2, "weights"), ("late", 3, "late"),
-                                               ("unequal", 2, "unequal")])
-def test_ranks(case, ranks, said):
+@pytest.mark.parametrize("case, ranks", [("sums", 1), ("sums", 3), ("train", 2), ("late", 3), ("unequal", 2)])
+def test_ranks(case, ranks):
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     program = pathlib.Path(__file__).with_name("mpi_case.py")
     done = subprocess.run([MPIRUN, "-n", str(ranks), sys.executable, str(program), case], env={**os.environ, **allowed},
                           capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [said]
+    assert done.stdout.split() == [case]

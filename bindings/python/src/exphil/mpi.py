@@ -63,8 +63,10 @@ class _Ranks:
         self._await(self.comm.Iallgather(own, all_ranks), own, all_ranks)
         for rank, other in enumerate(all_ranks):
             if (other != own).any():
-                raise RuntimeError(f"rank {rank} is at reduction {other[0]}, of {other[1]} numbers of {other[2]} bytes; rank {self.rank} "
-                                   f"at {own[0]}, of {own[1]} of {own[2]}")
+                raise RuntimeError(
+                    f"rank {rank} is at reduction {other[0]}, of {other[1]} numbers of {other[2]} bytes; "
+                    f"rank {self.rank} at {own[0]}, of {own[1]} of {own[2]}"
+                )
 
     def _piece(self, data: Array) -> None:
         """Each rank gets a slice of all ranks, adds it up in their order, and gives the sum to all."""
