@@ -39,7 +39,7 @@
 
 #define SLOT_BYTES  64                 /* a slot begins with its header, so that data is aligned */
 #define PIECE_BYTES ((int64_t)1 << 20) /* stays in caches, and takes less time than a wait without a pause */
-#define SMALL_BYTES ((int64_t)1 << 14) /* goes whole to every rank */
+#define SMALL_BYTES ((int64_t)1 << 12) /* goes whole to every rank: what MPIs send without asking first */
 #define BLOCK       1024               /* elements that are added at a time, so that they stay near */
 #define NAME_BYTES  (MPI_MAX_PROCESSOR_NAME + 1)
 

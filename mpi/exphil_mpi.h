@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-/* A communicator of MPI's own, with the memory that reductions need: 2 MiB, or 32 KiB a rank where that is more. */
+/* A communicator of MPI's own, with the memory that reductions need: 2 MiB, or 9 KiB a rank where that is more. */
 typedef struct exphil_mpi exphil_mpi;
 
 /* How long reductions wait, and in which order they add. All ranks have the same. */
