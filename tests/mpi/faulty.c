@@ -18,7 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { COUNT = 20000, TIMEOUT_MS = 1000, AFTER = 50 };
+enum { COUNT = 20000, TIMEOUT_MS = 500, AFTER = 50 };
 static int rank, ranks, fault;
 
 static void must(int condition, const char *what)
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     if (faulty && !strcmp(kind, "absent"))
         for (;;) pause();
     srand((unsigned)atoi(argv[2]));
-    if (faulty) go_wrong_in(1 + rand() % 300000);
+    if (faulty) go_wrong_in(1 + rand() % 200000);
     int32_t code = reduce(mpi, 1000000000);
     must(!faulty && code && reduce(mpi, 1) == code, "not broken");
     tell(folder, code, exphil_mpi_why(mpi));

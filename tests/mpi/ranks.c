@@ -83,7 +83,7 @@ static uint64_t sum(const exphil_communicator *with, int64_t count, int32_t type
     for (int64_t i = 0; i < count; i++) {
         double is = at(data, i, type);
         CHECK(is == ordered(with->ranks, i, type, tree));
-        others += is != ordered(with->ranks, i, type, !tree);
+        if (i < 10000) others += is != ordered(with->ranks, i, type, !tree);
         uint64_t bits;
         memcpy(&bits, &is, sizeof bits);
         hash = mix(hash ^ bits);
