@@ -7,26 +7,28 @@
 
 enum { PARTS = 4, DIGITS_MOST = 7 };
 
-/* Names of rank, ranks, local rank, local ranks. */
+/* Names of rank, ranks, local rank, local ranks; so many of them are plain numbers. */
 typedef struct family {
     const char *name, *part[PARTS];
+    int numbers;
 } family;
 
 static const family families[] = {
-    {"exphil launch", {"EXPHIL_RANK", "EXPHIL_RANKS", "EXPHIL_LOCAL_RANK", "EXPHIL_LOCAL_RANKS"}},
-    {"torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}},
+    {"exphil launch", {"EXPHIL_RANK", "EXPHIL_RANKS", "EXPHIL_LOCAL_RANK", "EXPHIL_LOCAL_RANKS"}, PARTS},
+    {"torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}, PARTS},
     {"Open MPI",
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-      "OMPI_COMM_WORLD_LOCAL_SIZE"}},
-    {"MPICH", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}},
-    {"SLURM", {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL}},
+      "OMPI_COMM_WORLD_LOCAL_SIZE"},
+     PARTS},
+    {"MPICH", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, PARTS},
+    {"SLURM", {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"}, PARTS - 1},
 };
 enum { FAMILIES = sizeof families / sizeof families[0], MPICH = FAMILIES - 2, SLURM = FAMILIES - 1 };
 
 /* What a family says; -1: it does not. */
-typedef struct found {
+typedef struct saying {
     int32_t part[PARTS];
-} found;
+} saying;
 
 /* A whole number below most. */
 static bool read_number(const char *name, const char *text, int32_t least, int32_t most, int32_t *number,
@@ -42,43 +44,43 @@ static bool read_number(const char *name, const char *text, int32_t least, int32
 }
 
 /* Is this rank one of so many? */
-static bool check_pair(const family *of, const found *f, int which, char *why)
+static bool check_pair(const family *of, const saying *s, int which, char *why)
 {
-    if (f->part[which] < 0 || f->part[which + 1] < 0 || f->part[which] < f->part[which + 1]) return true;
+    if (s->part[which] < 0 || s->part[which + 1] < 0 || s->part[which] < s->part[which + 1]) return true;
     (void)snprintf(why, RANK_PLACE_WHY, "%s is %d and %s %d: ranks count from 0", of->part[which],
-                   (int)f->part[which], of->part[which + 1], (int)f->part[which + 1]);
+                   (int)s->part[which], of->part[which + 1], (int)s->part[which + 1]);
     return false;
 }
 
 /* What is set of a family; *count: how many variables of it. */
-static bool read_family(rank_place_get get, const family *of, found *f, int *count, char *why)
+static bool read_family(rank_place_get get, const family *of, saying *s, int *count, char *why)
 {
     *count = 0;
     for (int i = 0; i < PARTS; i++) {
-        const char *text = of->part[i] ? get(of->part[i]) : NULL;
-        f->part[i] = -1;
+        const char *text = i < of->numbers ? get(of->part[i]) : NULL;
+        s->part[i] = -1;
         if (!text) continue;
-        if (!read_number(of->part[i], text, i % 2, RANK_PLACE_MOST - 1 + i % 2, &f->part[i], why))
+        if (!read_number(of->part[i], text, i % 2, RANK_PLACE_MOST - 1 + i % 2, &s->part[i], why))
             return false;
         ++*count;
     }
-    if (!check_pair(of, f, 0, why) || !check_pair(of, f, 2, why)) return false;
-    if (f->part[3] <= f->part[1] || f->part[1] < 0) return true;
+    if (!check_pair(of, s, 0, why) || !check_pair(of, s, 2, why)) return false;
+    if (s->part[3] <= s->part[1] || s->part[1] < 0) return true;
     (void)snprintf(why, RANK_PLACE_WHY,
                    "%s is %d and %s %d: there are no more ranks on one machine than in all", of->part[3],
-                   (int)f->part[3], of->part[1], (int)f->part[1]);
+                   (int)s->part[3], of->part[1], (int)s->part[1]);
     return false;
 }
 
 /* Is all there that it has? PMI_RANK and PMI_SIZE alone are left to others: *partial. */
-static bool check_complete(int which, const found *f, int count, bool *partial, char *why)
+static bool check_complete(int which, const saying *s, int count, bool *partial, char *why)
 {
     const family *of = &families[which];
-    int there = -1, absent = -1, wanted = which == SLURM ? PARTS - 1 : PARTS;
-    *partial = which == MPICH && count == 2 && f->part[0] >= 0 && f->part[1] >= 0;
-    if (count == 0 || count == wanted || *partial) return true;
-    for (int i = wanted - 1; i >= 0; i--) {
-        if (f->part[i] < 0)
+    int there = 0, absent = 0;
+    *partial = which == MPICH && count == 2 && s->part[0] >= 0 && s->part[1] >= 0;
+    if (count == 0 || count == of->numbers || *partial) return true;
+    for (int i = of->numbers - 1; i >= 0; i--) {
+        if (s->part[i] < 0)
             absent = i;
         else
             there = i;
@@ -89,7 +91,7 @@ static bool check_complete(int which, const found *f, int count, bool *partial, 
 }
 
 /* Do two families say the same where both say something? */
-static bool agree(int first, const found *a, int second, const found *b, char *why)
+static bool agree(int first, const saying *a, int second, const saying *b, char *why)
 {
     for (int i = 0; i < PARTS; i++) {
         if (a->part[i] < 0 || b->part[i] < 0 || a->part[i] == b->part[i]) continue;
@@ -125,24 +127,24 @@ static int32_t tasks_here(rank_place_get get)
 }
 
 /* SLURM's, which comes last. */
-static bool find_slurm(rank_place_get get, found *f, bool *there, char *why)
+static bool find_slurm(rank_place_get get, saying *s, bool *there, char *why)
 {
     int count;
     bool partial;
     *there = false;
     if (!get("SLURM_STEP_ID")) return true;
-    if (!read_family(get, &families[SLURM], f, &count, why) ||
-        !check_complete(SLURM, f, count, &partial, why))
+    if (!read_family(get, &families[SLURM], s, &count, why) ||
+        !check_complete(SLURM, s, count, &partial, why))
         return false;
     *there = count > 0;
-    f->part[3] = tasks_here(get);
-    if (f->part[3] <= f->part[2] || f->part[3] > f->part[1]) f->part[3] = 0;
+    s->part[3] = tasks_here(get);
+    if (s->part[3] <= s->part[2] || s->part[3] > s->part[1]) s->part[3] = 0;
     return true;
 }
 
 bool rank_place_find(rank_place_get get, rank_place *place, char *why)
 {
-    found of[FAMILIES];
+    saying of[FAMILIES];
     int count, taken = -1, half = -1;
     bool partial, slurm;
     *place = (rank_place){.ranks = 1, .local_ranks = 1};

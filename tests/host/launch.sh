@@ -92,7 +92,7 @@ gpus 6,-1,5 0 "0 6" "--gpus all"
 gpus 6,7 2 "--ranks 3: --gpus has 2" "-n 3 --gpus all"
 gpus - 2 "--ranks 2: --gpus has 1" "-n 2 --gpus 0"
 gpus - 2 '1 is named twice' "-n 2 --gpus 1,1"
-for list in 0, x "" -1 0,GPU; do gpus - 2 'is no GPU' "-n 1 --gpus=$list"; done
+for list in "0," x "" -1 "0,GPU"; do gpus - 2 'is no GPU' "-n 1 --gpus=$list"; done
 gpus "" 1 '--gpus all: CUDA_VISIBLE_DEVICES is "": that shows none' "--gpus all"
 fake 'echo "no devices"'
 gpus - 1 "neither nvidia-smi -L nor /proc/driver/nvidia/gpus shows one" "--gpus all"
@@ -104,7 +104,7 @@ are out "done
 "$exphil" launch -n 1 -- sh -c 'cat; echo done' <&- >out || complain "without standard input"
 are out "done"
 if [ -d /proc/self/fd ]; then
-  # shellcheck disable=SC2012
+  # shellcheck disable=SC2012,SC2217
   here=$(ls /proc/self/fd </dev/null | wc -l)
   ranks 0 "" "-n 3" 'echo "$(ls /proc/self/fd | wc -l)"'
   # the pipe of $( ) takes the place of standard output
@@ -285,22 +285,21 @@ kill -TERM $launch
 end 143 "SIGTERM behind shells"
 [ -e saved.0 ] && [ -e saved.1 ] || complain "launch did not wait for what its ranks began"
 # a second one
-begin "" 'trap "" TERM INT; touch ready.$RANK; echo $$ >pid.$RANK; while :; do sleep 0.01; done'
-until_true '[ -s pid.0 ] && [ -s pid.1 ]'
+begin "" 'trap "touch heard.$RANK" TERM; trap "" INT; echo $$ >pid.$RANK; touch ready.$RANK; while :; do sleep 0.01; done'
 kill -TERM $launch
-until_true 'kill -INT $launch 2>/dev/null; [ "$(state $launch)" = Z ] || gone $launch'
+until_true '[ -e heard.0 ] && [ -e heard.1 ]'
+kill -INT $launch
 end 143 "a second signal"
 for rank in 0 1; do gone "$(cat pid.$rank)" || complain "rank $rank outlived a second signal"; done
 # nobody outlives launch, whatever it does with SIGTERM, or whoever began it
 begin "--grace 0.05" 'echo $$ >pid.$RANK; sh -c "trap \"\" TERM; echo \$\$ >inner.\$RANK; touch ready.\$RANK; while :; do sleep 0.01; done"; exit 0'
 kill -KILL $launch
 wait $launch 2>/dev/null
-for file in pid.0 pid.1 inner.0 inner.1; do until_true 'gone $(cat $file)'; done
+for file in pid.0 pid.1 inner.0 inner.1; do until_true "gone $(cat $file)"; done
 checks=$((checks + 1))
 # Ctrl-Z and fg
 if [ -d /proc/self ]; then
   begin "" 'echo $$ >pid.$RANK; touch ready.$RANK; while [ ! -e goes_on ]; do sleep 0.01; done'
-  until_true '[ -s pid.0 ] && [ -s pid.1 ]'
   kill -TSTP $launch
   # a shell that has just begun a process waits for that one, which is stopped: D
   until_true 'echo "$(state $launch)$(state $(cat pid.0))$(state $(cat pid.1))" | grep -q "^T[TD][TD]$"'
@@ -353,10 +352,11 @@ ranks 0 "" "-n 2" 'exec >&- 2>&-; exit 0'
 # nor does a reader who does not read: ranks are ended, and launch waits with what it has to say, until a signal
 mkfifo stuck
 rm -f pid.*
+# shellcheck disable=SC2217
 sleep 1000 <stuck &
 reader=$!
-"$exphil" launch -n 2 --grace 0.05 --max-restarts 0 -- sh -c 'echo $$ >pid.$RANK; [ $RANK = 0 ] && exec yes
-  while [ ! -s pid.0 ]; do sleep 0.01; done; exit 75' >stuck 2>err &
+"$exphil" launch -n 2 --grace 0.05 --max-restarts 0 --log-dir stuck_logs -- sh -c 'echo $$ >pid.$RANK
+  [ $RANK = 0 ] && exec yes; while [ "$(wc -c <stuck_logs/rank-0.log)" -lt 200000 ]; do sleep 0.01; done; exit 75' >stuck 2>err &
 launch=$!
 until_true '[ -s pid.1 ] && gone $(cat pid.0) && gone $(cat pid.1)'
 kill -TERM $launch
@@ -372,7 +372,7 @@ rm -f whole
 grep -q "the output could not be written in full" err || complain "that output is lost is not told"
 
 # ---- logs
-ranks 75 "" "-n 2 --log-dir logs --max-restarts 1" 'echo out $RANK; printf err >&2; [ $RANK = 1 ] && exit 0; [ -s logs/rank-1.log ] && exit 75; sleep 0.01; exit 75'
+ranks 75 "" "-n 2 --log-dir logs --max-restarts 1" 'echo out $RANK; printf err >&2; [ $RANK = 1 ] && exit 0; until grep -q out logs/rank-1.log; do sleep 0.01; done; exit 75'
 are logs/rank-0.log "exphil launch: start 0, rank 0 of 2
 out 0
 err
@@ -396,11 +396,11 @@ fi
 # ---- many
 ranks 0 "" "-n 256 --log-dir many" 'echo $RANK; echo $RANK >&2'
 [ "$(sed 's/.* //' out | sort -n | uniq | wc -l)" -eq 256 ] && [ "$(wc -l <err)" -eq 256 ] || complain "256 ranks: $(wc -l <out) lines"
-[ "$(cat many/rank-255.log | wc -l)" -eq 3 ] || complain "rank-255.log: $(cat many/rank-255.log)"
+[ "$(wc -l <many/rank-255.log)" -eq 3 ] || complain "rank-255.log: $(cat many/rank-255.log)"
 ranks 5 "rank 200 ended with status 5" "-n 256" '[ $RANK = 200 ] && exit 5; sleep 1000'
 expect_few() { # LIMIT STATUS TEXT OPTIONS
   checks=$((checks + 1))
-  # shellcheck disable=SC2086
+  # shellcheck disable=SC2086,SC3045
   (ulimit -S -n 60; ulimit -H -n "$1"; "$exphil" launch $4 -- sh -c 'ulimit -n') >out 2>err
   [ $? -eq "$2" ] && cat out err | grep -q "$3" || complain "with $1 files: $(head -n 3 out err)"
 }
