@@ -265,14 +265,13 @@ static void start_all(run *r, char **words)
                           .files = r->files};
     make_command(r, words);
     if (!launch_pipe(id) || !launch_pipe(saved)) (void)unable(r, "a pipe", errno);
+    for (int i = 0; i < r->count && !r->unable; i++)
+        if (!launch_log_rank(i, r->count, r->start)) r->unable = 1;
     for (int i = 0; i < r->count && !r->unable; i++) {
         place.rank = i;
         place.id_out = i == 0 ? id[1] : -1;
         place.progress = i == 0 ? saved[1] : -1;
-        if (!launch_log_rank(i, r->count, r->start))
-            r->unable = 1;
-        else
-            (void)start_rank(r, &place);
+        (void)start_rank(r, &place);
     }
     launch_close(&id[1]);
     launch_close(&saved[1]);

@@ -372,7 +372,7 @@ rm -f whole
 grep -q "the output could not be written in full" err || complain "that output is lost is not told"
 
 # ---- logs
-ranks 75 "" "-n 2 --log-dir logs --max-restarts 1" 'echo out $RANK; printf err >&2; [ $RANK = 1 ] && exit 0; until grep -q out logs/rank-1.log; do sleep 0.01; done; exit 75'
+ranks 75 "" "-n 2 --log-dir logs --max-restarts 1" 'echo out $RANK; printf err >&2; [ $RANK = 1 ] && exit 0; until grep -qs out logs/rank-1.log; do sleep 0.01; done; exit 75'
 are logs/rank-0.log "exphil launch: start 0, rank 0 of 2
 out 0
 err
