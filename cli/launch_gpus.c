@@ -2,9 +2,13 @@
 #include "launch.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* As CUDA reads it: a number, or the begin of what nvidia-smi -L calls a GPU or a part of one. */
 static bool is_gpu(const char *name)
@@ -42,15 +46,40 @@ static bool read_list(const char *text, bool whole, char (*gpu)[LAUNCH_NAME], in
     }
 }
 
-/* GPUs of the machine, by nvidia-smi, which shows those that this process may use; -1: there is no such program. */
+/* Runs nvidia-smi -L; what it says is read from the descriptor. */
+static bool run_smi(pid_t *process, int *from)
+{
+    static char name[] = "nvidia-smi", list[] = "-L", *words[] = {name, list, NULL};
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    if (!launch_pipe(ends)) return false;
+    bool ready = posix_spawn_file_actions_init(&actions) == 0;
+    bool begun = ready && posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) == 0 &&
+                 posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
+                 posix_spawnp(process, name, &actions, NULL, words, environ) == 0;
+    if (ready) (void)posix_spawn_file_actions_destroy(&actions);
+    (void)close(ends[1]);
+    if (!begun) (void)close(ends[0]);
+    *from = ends[0];
+    return begun;
+}
+
+/* GPUs of the machine, by nvidia-smi, which shows those that this process may use; -1: there is no such program, or it
+ * failed. */
 static int count_smi(void)
 {
     char line[512];
-    int count = 0;
-    FILE *from = popen("nvidia-smi -L 2>/dev/null", "r");
-    while (from && fgets(line, sizeof line, from))
+    int count = 0, from, status = 1;
+    pid_t process;
+    if (!run_smi(&process, &from)) return -1;
+    FILE *lines = fdopen(from, "r");
+    while (lines && fgets(line, sizeof line, lines))
         if (strncmp(line, "GPU ", 4) == 0) count++;
-    return from && pclose(from) == 0 ? count : -1;
+    if (lines)
+        (void)fclose(lines);
+    else
+        (void)close(from);
+    return waitpid(process, &status, 0) == process && status == 0 ? count : -1;
 }
 
 /* By the driver. */

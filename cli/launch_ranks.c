@@ -133,7 +133,7 @@ static bool reserve(run *r)
 
 static bool allow_files(run *r)
 {
-    rlim_t wanted = (rlim_t)(r->count * RANK_FILES + OTHER_FILES);
+    rlim_t wanted = (rlim_t)r->count * RANK_FILES + OTHER_FILES;
     if (getrlimit(RLIMIT_NOFILE, &r->files) < 0 || r->files.rlim_cur >= wanted) return true;
     struct rlimit more = r->files;
     more.rlim_cur = wanted;

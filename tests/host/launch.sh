@@ -7,9 +7,6 @@ set -u
 exphil=$(realpath "$1")
 # shellcheck source=tests/host/expect.sh
 . "$(dirname "$0")/expect.sh"
-for name in $(env | sed -n 's/^\(EXPHIL_[A-Z_]*RANK[A-Z_]*\|RANK\|WORLD_SIZE\|LOCAL_[A-Z_]*\|OMPI_[A-Z_]*\|PMI_[A-Z_]*\|MPI_LOCAL[A-Z_]*\)=.*/\1/p'); do
-  unset "$name"
-done
 unset CUDA_VISIBLE_DEVICES
 
 # ends STATUS ARGUMENT...: as expect, whatever it says
@@ -53,7 +50,8 @@ ranks 0 "" "-n 4" 'echo port "$MASTER_PORT" >&2'
 [ "$(sed 's/\[.\] //' err | sort -u | wc -l)" -eq 1 ] && grep -qE '^port [1-9][0-9]{3,4}$' err || complain "MASTER_PORT: $(cat err)"
 # those of what launch itself runs in are not those of its ranks
 PMI_RANK=7 OMPI_COMM_WORLD_RANK=7 MPI_LOCALRANKID=7 RANK=7 EXPHIL_ID_IN=7 EXPHIL_PROGRESS_OUT=9 \
-  "$exphil" launch -n 2 -- sh -c 'echo "${PMI_RANK-no} ${OMPI_COMM_WORLD_RANK-no} ${MPI_LOCALRANKID-no} $RANK"; [ $RANK = 0 ] && echo "${EXPHIL_ID_IN-no}" || echo "${EXPHIL_PROGRESS_OUT-no}"' >out
+  "$exphil" launch -n 2 -- sh -c 'echo "${PMI_RANK-no} ${OMPI_COMM_WORLD_RANK-no} ${MPI_LOCALRANKID-no} $RANK"
+  [ $RANK = 0 ] && echo "${EXPHIL_ID_IN-no}" || echo "${EXPHIL_PROGRESS_OUT-no}"' >out
 are out "no no no 0
 no
 [1] no no no 1
@@ -201,12 +199,13 @@ ranks 75 "start 2, at most 3, with 2 ranks" "-n 2" "[ \$RANK = 1 ] || printf x >
   touch saved.\$EXPHIL_RESTART.\$RANK; while [ ! -e saved.\$EXPHIL_RESTART.0 ]; do sleep 0.01; done; $twice"
 grep -q "left out" err && complain "a checkpoint between does not count: $(cat err)"
 rm -f order
-ranks 75 "start 3, at most 3, with 2 ranks" "-n 2" 'while [ ! -e ready.$EXPHIL_RESTART.0 ]; do [ $RANK = 0 ] && touch ready.$EXPHIL_RESTART.0; sleep 0.01; done
+ranks 75 "start 3, at most 3, with 2 ranks" "-n 2" '[ $RANK = 0 ] && touch ready.$EXPHIL_RESTART.0
+  while [ ! -e ready.$EXPHIL_RESTART.0 ]; do sleep 0.01; done
   [ $RANK = $((EXPHIL_RESTART % 2)) ] && exit 75; sleep 1000'
 grep -q "left out" err && complain "ranks that take turns are left out: $(cat err)"
 rm -f starts
-ranks 75 "rank 1 (GPU 5) failed twice without a checkpoint between and is left out: another GPU takes its place" "-n 2 --gpus 4,5,6 --max-restarts 2" \
-  'echo "$EXPHIL_RESTART $RANK $CUDA_VISIBLE_DEVICES" >>starts; touch began.$EXPHIL_RESTART.$RANK
+ranks 75 "rank 1 (GPU 5) failed twice without a checkpoint between and is left out: another GPU takes its place" \
+  "-n 2 --gpus 4,5,6 --max-restarts 2" 'echo "$EXPHIL_RESTART $RANK $CUDA_VISIBLE_DEVICES" >>starts; touch began.$EXPHIL_RESTART.$RANK
   while [ ! -e began.$EXPHIL_RESTART.0 ]; do sleep 0.01; done; [ $RANK = 1 ] && exit 75; sleep 1000'
 are starts "0 0 4
 0 1 5
@@ -216,7 +215,8 @@ are starts "0 0 4
 2 1 6"
 
 # ---- what goes on with what
-expect 75 "0: a b" launch -n 1 --max-restarts 1 --restart-arg=--again --restart-arg "c d" -- sh -c 'echo "$EXPHIL_RESTART: $*"; exit 75' sh a b
+expect 75 "0: a b" launch -n 1 --max-restarts 1 --restart-arg=--again --restart-arg "c d" -- \
+  sh -c 'echo "$EXPHIL_RESTART: $*"; exit 75' sh a b
 are out "0: a b
 1: a b --again c d"
 mkdir bin
@@ -262,7 +262,8 @@ end() { # STATUS WHAT
   got=$?
   [ $got -eq "$1" ] || { complain "$2 ends with $got, not $1"; cat out err; }
 }
-hears='for s in INT TERM HUP; do trap "echo $s >>heard.$RANK; touch end" $s; done; rm -f end; touch ready.$RANK; while [ ! -e end ]; do sleep 0.01; done'
+hears='for s in INT TERM HUP; do trap "echo $s >>heard.$RANK; touch end.$RANK" $s; done
+  rm -f end.$RANK; touch ready.$RANK; while [ ! -e end.$RANK ]; do sleep 0.01; done'
 for signal in INT:130 TERM:143 HUP:129; do
   begin "" "$hears; exit ${signal#*:}"
   kill -"${signal%:*}" $launch
@@ -279,8 +280,9 @@ kill -TERM $launch
 end 75 "SIGTERM, and a rank fails,"
 grep -q "at most" err && complain "started again after a signal: $(cat err)"
 # by a rank that a shell began, too, which ends before it
-begin "" "sh -c 'trap \"sleep 0.1; touch saved.\$RANK; exit 143\" TERM; touch ready.\$RANK; while :; do sleep 0.01; done'; exit 3"
 rm -f saved.*
+begin "" "sh -c 'trap \"sleep 0.1; touch saved.\$RANK; exit 143\" TERM
+  touch ready.\$RANK; while :; do sleep 0.01; done'; exit 3"
 kill -TERM $launch
 end 143 "SIGTERM behind shells"
 [ -e saved.0 ] && [ -e saved.1 ] || complain "launch did not wait for what its ranks began"
@@ -292,7 +294,8 @@ kill -INT $launch
 end 143 "a second signal"
 for rank in 0 1; do gone "$(cat pid.$rank)" || complain "rank $rank outlived a second signal"; done
 # nobody outlives launch, whatever it does with SIGTERM, or whoever began it
-begin "--grace 0.05" 'echo $$ >pid.$RANK; sh -c "trap \"\" TERM; echo \$\$ >inner.\$RANK; touch ready.\$RANK; while :; do sleep 0.01; done"; exit 0'
+begin "--grace 0.05" 'echo $$ >pid.$RANK
+  sh -c "trap \"\" TERM; echo \$\$ >inner.\$RANK; touch ready.\$RANK; while :; do sleep 0.01; done"; exit 0'
 kill -KILL $launch
 wait $launch 2>/dev/null
 for file in pid.0 pid.1 inner.0 inner.1; do until_true "gone $(cat $file)"; done
@@ -309,12 +312,13 @@ if [ -d /proc/self ]; then
 fi
 
 # ---- output
+space=" "
 ranks 0 "" "-n 2" 'printf "one\n\ntwo"; printf "three" >&2'
 are out "one
 
 two
 [1] one
-[1] 
+[1]$space
 [1] two"
 are err "three
 [1] three"
@@ -372,7 +376,8 @@ rm -f whole
 grep -q "the output could not be written in full" err || complain "that output is lost is not told"
 
 # ---- logs
-ranks 75 "" "-n 2 --log-dir logs --max-restarts 1" 'echo out $RANK; printf err >&2; [ $RANK = 1 ] && exit 0; until grep -qs out logs/rank-1.log; do sleep 0.01; done; exit 75'
+ranks 75 "" "-n 2 --log-dir logs --max-restarts 1" 'echo out $RANK; printf err >&2
+  [ $RANK = 1 ] && exit 0; until grep -qs out logs/rank-1.log; do sleep 0.01; done; exit 75'
 are logs/rank-0.log "exphil launch: start 0, rank 0 of 2
 out 0
 err
