@@ -162,7 +162,8 @@ ranks 75 "" "-n 1 --max-restarts 0" 'echo $EXPHIL_RESTART; exit 75'
 are out 0
 ranks 0 "launch: start 1, at most 3, with 2 ranks" "-n 2" '[ $EXPHIL_RESTART = 1 ] || exit 75'
 # all are started again, whoever had ended well
-ranks 0 "" "-n 2" 'echo "$RANK $EXPHIL_RESTART"; [ $RANK = 0 ] && exit 0; [ $EXPHIL_RESTART = 1 ] || exit 75'
+ranks 0 "" "-n 2" 'echo "$RANK $EXPHIL_RESTART"; touch whole.$RANK; [ $RANK = 0 ] && exit 0
+  while [ ! -e whole.0 ]; do sleep 0.01; done; [ $EXPHIL_RESTART = 1 ] || exit 75'
 are out "0 0
 0 1
 [1] 1 0
