@@ -35,6 +35,7 @@ int plot_command(int argc, char **argv);
 int runs_command(int argc, char **argv);
 int report_command(int argc, char **argv);
 int drill_command(int argc, char **argv);
+int launch_command(int argc, char **argv);
 int devices_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 

@@ -30,6 +30,7 @@ static const command commands[] = {
     {"export", export_command, "a policy for other runtimes: its step as an ONNX graph"},
     {"info", info_command, "what a weights, corpus or replay file holds"},
     {"devices", devices_command, "what --device may be here, and which of them auto takes"},
+    {"launch", launch_command, "a command as several ranks on this machine, watched and started again"},
     {"plot", plot_command, "draw training logs as SVG"},
     {"runs", runs_command, "a table of training runs, and the options in which they differ"},
     {"report", report_command, "a training run as one page of HTML"},

@@ -133,6 +133,9 @@ static const number_range ranges[] = {
     {"level", 1, 19, false},
     {"show", 0, COUNT_MOST, false},
     {"smooth", 0, 1000000, false},
+    {"ranks", 1, 256, false},
+    {"max-restarts", 0, 1000, false},
+    {"grace", 0, 86400, false},
     {"seed", -0x1p63, 0x1p63, false},
 };
 
