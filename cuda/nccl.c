@@ -537,14 +537,15 @@ static exphil_status agree(xph_comm *comm, int64_t until, exphil_error *error)
 
 static exphil_status check_args(const xph_comm_args *args, exphil_error *error)
 {
-    const char *wrong = !args->id                                            ? "id is NULL"
-                        : args->ranks < 1 || args->ranks > XPH_COMM_RANKS    ? "ranks is not in 1..1024"
-                        : args->rank < 0 || args->rank >= args->ranks        ? "rank is not in 0..ranks-1"
-                        : args->flags & ~(XPH_COMM_TREE | XPH_COMM_PLAIN)    ? "flags has unknown bits"
-                        : args->flags == (XPH_COMM_TREE | XPH_COMM_PLAIN)    ? "flags: TREE with PLAIN"
-                        : args->timeout_ms < 1                               ? "timeout_ms is below 1"
-                        : args->bytes < 0 || args->bytes > INT64_MAX / 4     ? "bytes is out of range"
-                                                                             : NULL;
+    const uint32_t tree = XPH_COMM_TREE, plain = XPH_COMM_PLAIN;
+    const char *wrong = !args->id                                         ? "id is NULL"
+                        : args->ranks < 1 || args->ranks > XPH_COMM_RANKS ? "ranks is not in 1..1024"
+                        : args->rank < 0 || args->rank >= args->ranks     ? "rank is not in 0..ranks-1"
+                        : args->flags & ~(tree | plain)                   ? "flags has unknown bits"
+                        : args->flags == (tree | plain)                   ? "flags has TREE and PLAIN"
+                        : args->timeout_ms < 1                            ? "timeout_ms is below 1"
+                        : args->bytes < 0 || args->bytes > INT64_MAX / 4  ? "bytes is out of range"
+                                                                          : NULL;
     if (!wrong) return EXPHIL_OK;
     return xph_cuda_fail(error, EXPHIL_E_INVALID, 0, "sums over ranks: %s (rank %d, ranks %d)", wrong,
                          (int)args->rank, (int)args->ranks);
