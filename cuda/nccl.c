@@ -539,7 +539,7 @@ static exphil_status check_args(const xph_comm_args *args, exphil_error *error)
 {
     const uint32_t tree = XPH_COMM_TREE, plain = XPH_COMM_PLAIN;
     const char *wrong = !args->id                                         ? "id is NULL"
-                        : args->ranks < 1 || args->ranks > XPH_COMM_RANKS ? "ranks is not in 1..1024"
+                        : args->ranks < 1 || args->ranks > XPH_COMM_RANKS ? "ranks is not in 1..256"
                         : args->rank < 0 || args->rank >= args->ranks     ? "rank is not in 0..ranks-1"
                         : args->flags & ~(tree | plain)                   ? "flags has unknown bits"
                         : args->flags == (tree | plain)                   ? "flags has TREE and PLAIN"
@@ -551,7 +551,7 @@ static exphil_status check_args(const xph_comm_args *args, exphil_error *error)
                          (int)args->rank, (int)args->ranks);
 }
 
-_Static_assert(XPH_COMM_RANKS == 1024, "as check_args says");
+_Static_assert(XPH_COMM_RANKS == 256, "as check_args says");
 
 static exphil_status open_on(xph_comm *comm, const xph_comm_args *args, exphil_error *error)
 {
@@ -559,8 +559,7 @@ static exphil_status open_on(xph_comm *comm, const xph_comm_args *args, exphil_e
     const size_t slice = (size_t)slice_for(args->bytes, args->ranks); /* of bytes: at least that of numbers */
     comm->hello_at = args->flags & XPH_COMM_PLAIN ? 0 : (slice + 8 * SLICE_ROUND) * (size_t)args->ranks;
     comm->scratch_bytes = comm->hello_at + sizeof(hello) * (size_t)args->ranks;
-    exphil_status status =
-        xph_cuda_alloc(&comm->device->base, comm->scratch_bytes, (void **)&comm->scratch);
+    exphil_status status = xph_cuda_alloc(&comm->device->base, comm->scratch_bytes, (void **)&comm->scratch);
     if (status < 0)
         return xph_cuda_fail(error, status, 0, "cuda:%d: no %zu bytes for sums over ranks",
                              comm->device->ordinal, comm->scratch_bytes);

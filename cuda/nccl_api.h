@@ -16,9 +16,9 @@ enum {
     NC_INVALID_USAGE = 5,
     NC_REMOTE_ERROR = 6,
     NC_IN_PROGRESS = 7
-};                                                        /* ncclResult_t */
-enum { NC_INT8 = 0, NC_FLOAT32 = 7, NC_FLOAT64 = 8 };     /* ncclDataType_t */
-enum { NC_SUM = 0 };                                      /* ncclRedOp_t */
+};                                                    /* ncclResult_t */
+enum { NC_INT8 = 0, NC_FLOAT32 = 7, NC_FLOAT64 = 8 }; /* ncclDataType_t */
+enum { NC_SUM = 0 };                                  /* ncclRedOp_t */
 enum { NC_ID_BYTES = 128, NC_UNDEFINED = INT_MIN };
 
 struct ncclComm;
@@ -58,10 +58,13 @@ typedef struct nc_library {
     int (*ncclGroupEnd)(void);
 } nc_library;
 
+extern const int
+    xph_nccl_checked; /* the version of the header that all of this was held against; 0: none was there */
+
 #define NC_EACH_FUNCTION(each)                                                                               \
-    each(ncclGetVersion) each(ncclGetUniqueId) each(ncclCommInitRankConfig) each(ncclCommFinalize)           \
-    each(ncclCommDestroy) each(ncclCommAbort) each(ncclCommGetAsyncError) each(ncclGetErrorString)           \
-    each(ncclGetLastError) each(ncclAllReduce) each(ncclSend) each(ncclRecv) each(ncclGroupStart)            \
-    each(ncclGroupEnd)
+  each(ncclGetVersion) each(ncclGetUniqueId) each(ncclCommInitRankConfig) each(ncclCommFinalize)             \
+      each(ncclCommDestroy) each(ncclCommAbort) each(ncclCommGetAsyncError) each(ncclGetErrorString)         \
+          each(ncclGetLastError) each(ncclAllReduce) each(ncclSend) each(ncclRecv) each(ncclGroupStart)      \
+              each(ncclGroupEnd)
 
 #endif

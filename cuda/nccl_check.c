@@ -66,6 +66,7 @@ TAKES(ncclRecv, ncclResult_t, void *, size_t, ncclDataType_t, int, nc_comm, stru
 TAKES(ncclGroupStart, ncclResult_t, void);
 TAKES(ncclGroupEnd, ncclResult_t, void);
 
+const int xph_nccl_checked = NCCL_VERSION_CODE;
+#else
+const int xph_nccl_checked = 0;
 #endif
-
-typedef int xph_nccl_checked; /* a file of C holds something */

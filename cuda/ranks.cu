@@ -7,7 +7,7 @@ namespace
 {
 
 /* 2^LEVELS ranks or more do not exist. */
-constexpr int LEVELS = 11;
+constexpr int LEVELS = 9;
 static_assert(XPH_COMM_RANKS < 1 << LEVELS, "a sum for every bit of a rank");
 
 template <class Real> __device__ inline Real number_of(const xph_ranks_args &a, int32_t rank, int64_t i)
@@ -16,14 +16,24 @@ template <class Real> __device__ inline Real number_of(const xph_ranks_args &a, 
     return rank == a.rank ? own[i] : others[rank * a.stride + i];
 }
 
-template <class Real>
-__global__ void __launch_bounds__(flat::THREADS) ranks_in_order(const xph_ranks_args a)
+/* A rank after the other for all numbers of a thread, so that it waits for memory once a rank. */
+template <class Real> __global__ void __launch_bounds__(flat::THREADS) ranks_in_order(const xph_ranks_args a)
 {
-    flat::each_element(a.count, [&](int64_t i) {
-        Real sum = number_of<Real>(a, 0, i);
-        for (int32_t rank = 1; rank < a.ranks; rank++) sum += number_of<Real>(a, rank, i);
-        static_cast<Real *>(a.own)[i] = sum;
-    });
+    const int64_t first = blockIdx.x * flat::ITEM + threadIdx.x;
+    Real sum[flat::EACH] = {};
+    for (int32_t rank = 0; rank < a.ranks; rank++) {
+        XPH_UNROLL
+        for (int k = 0; k < flat::EACH; k++) {
+            const int64_t i = first + k * flat::THREADS;
+            if (i >= a.count) continue;
+            const Real x = number_of<Real>(a, rank, i);
+            sum[k] = rank ? sum[k] + x : x;
+        }
+    }
+    XPH_UNROLL
+    for (int k = 0; k < flat::EACH; k++)
+        if (first + k * flat::THREADS < a.count)
+            static_cast<Real *>(a.own)[first + k * flat::THREADS] = sum[k];
 }
 
 /* waiting[k] is a sum of 2^k ranks whose neighbour on the right is not there yet: those of the bits of `rank`. */

@@ -55,7 +55,7 @@ void guarded_fill(const guarded *g, size_t bytes);
 void guarded_unmap(void *map, size_t bytes);
 
 void *take_memory(size_t bytes, size_t alignment, int device); /* NULL: none left */
-bool give_memory(void *address);                   /* false: it was not taken */
+bool give_memory(void *address);                               /* false: it was not taken */
 void *take_pinned(size_t bytes);
 bool give_pinned(void *address);
 size_t memory_taken();

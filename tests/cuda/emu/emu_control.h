@@ -68,7 +68,7 @@ int emu_capturing(void *stream);
  * CUDA. gone(copy of data), which may be NULL: it was the last time, or its graph is gone. 0 or a cudaError_t. */
 int emu_meet(void *stream, int (*meet)(const void *), void (*gone)(const void *), const void *data,
              size_t bytes);
-int emu_device(void); /* of this thread */
+int emu_device(void);                   /* of this thread */
 int emu_device_of(const void *address); /* whose memory it is; -1: no device's */
 int emu_stream_device(void *stream);
 /* What no capture allows: it is invalid then. */

@@ -139,7 +139,7 @@ bool advance(CUstream_st *s); /* by one operation, of this or another stream; fa
 void finish(CUstream_st *s);
 void finish(mark *m);
 void finish_all(int device); /* -1: of all */
-void discard_all(); /* after a fault */
+void discard_all();          /* after a fault */
 
 cudaError_t record(CUevent_st *event, CUstream_st *s);
 cudaError_t wait_for(CUstream_st *s, mark *m);

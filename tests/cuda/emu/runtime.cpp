@@ -97,7 +97,8 @@ cudaError_t allocate(void **address, size_t bytes)
     *address = nullptr;
     if (allocation_fails()) return cudaErrorMemoryAllocation;
     if (!bytes) return cudaSuccess;
-    if (bytes <= limit && emu::memory_taken() <= limit - bytes) *address = emu::take_memory(bytes, 256, current_device);
+    if (bytes <= limit && emu::memory_taken() <= limit - bytes)
+        *address = emu::take_memory(bytes, 256, current_device);
     return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 

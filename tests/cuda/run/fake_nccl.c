@@ -11,7 +11,6 @@
 
 #include "nccl_api.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -39,9 +38,9 @@ typedef struct ring {
 } ring;
 
 typedef struct world {
-    atomic_int ranks;                   /* as the first that came has it */
-    atomic_int wrong;                   /* one came who does not fit */
-    atomic_int came[FAKE_NCCL_RANKS];   /* 1 + its device */
+    atomic_int ranks;                 /* as the first that came has it */
+    atomic_int wrong;                 /* one came who does not fit */
+    atomic_int came[FAKE_NCCL_RANKS]; /* 1 + its device */
     atomic_int arrived;
     atomic_int knows[FAKE_NCCL_RANKS][FAKE_NCCL_RANKS]; /* the first exchange of one rank with another */
     ring rings[FAKE_NCCL_RANKS][FAKE_NCCL_RANKS];
@@ -133,11 +132,27 @@ API int ncclGetVersion(int *version)
     return NC_SUCCESS;
 }
 
+static atomic_int ids;
+
+static void name_id(nc_id *id, int number)
+{
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, ID_PREFIX "%ld-%d", (long)getpid(), number);
+}
+
+/* What nobody came to. */
+__attribute__((destructor)) static void drop_ids(void)
+{
+    nc_id id;
+    for (int i = 0; i < atomic_load(&ids); i++) {
+        name_id(&id, i);
+        shm_unlink(id.internal);
+    }
+}
+
 API int ncclGetUniqueId(nc_id *id)
 {
-    static atomic_int made;
-    memset(id, 0, sizeof *id);
-    snprintf(id->internal, sizeof id->internal, ID_PREFIX "%ld-%d", (long)getpid(), atomic_fetch_add(&made, 1));
+    name_id(id, atomic_fetch_add(&ids, 1));
     int file = shm_open(id->internal, O_CREAT | O_EXCL | O_RDWR, 0600);
     if (file < 0) return NC_SYSTEM_ERROR;
     bool sized = ftruncate(file, sizeof(world)) == 0;
@@ -252,8 +267,8 @@ static size_t get(ring *r, void *data, size_t bytes)
 static void fits(const plan *p, const transfer *t, const header *theirs)
 {
     if (theirs->plain == p->plain && theirs->type == t->type && theirs->count == (int64_t)t->count) return;
-    mistake(0, "rank %d waits for %zu numbers of type %d of rank %d, which sends %lld of type %d", p->comm->rank,
-            t->count, t->type, t->peer, (long long)theirs->count, theirs->type);
+    mistake(0, "rank %d waits for %zu numbers of type %d of rank %d, which sends %lld of type %d",
+            p->comm->rank, t->count, t->type, t->peer, (long long)theirs->count, theirs->type);
     atomic_store(&p->comm->failed, NC_INVALID_USAGE);
 }
 
@@ -430,8 +445,7 @@ API int ncclAllReduce(const void *from, void *to, size_t count, int type, int op
     for (int peer = 0; peer < comm->ranks; peer++) {
         unsigned char *row = p->others + (size_t)peer * count * bytes_of(type);
         if (peer == comm->rank) continue;
-        p->transfer[p->transfers++] =
-            (transfer){1, peer, type, count, 0, (unsigned char *)(uintptr_t)from};
+        p->transfer[p->transfers++] = (transfer){1, peer, type, count, 0, (unsigned char *)(uintptr_t)from};
         p->transfer[p->transfers++] = (transfer){0, peer, type, count, 0, row};
     }
     atomic_fetch_add(&fake.plain_sums, 1);
@@ -547,8 +561,12 @@ API int ncclCommAbort(nc_comm comm)
 
 API const char *ncclGetErrorString(int result)
 {
-    static const char *const words[] = {"no error",         "unhandled cuda error", "unhandled system error",
-                                        "internal error",   "invalid argument",     "invalid usage",
+    static const char *const words[] = {"no error",
+                                        "unhandled cuda error",
+                                        "unhandled system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
                                         "remote process exited or there was a network error",
                                         "NCCL operation in progress"};
     return result >= 0 && result <= NC_IN_PROGRESS ? words[result] : "unknown result code";
