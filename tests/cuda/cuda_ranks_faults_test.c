@@ -426,66 +426,92 @@ static void find_all(void *at, nc_library *nccl)
 #undef FIND
 }
 
+/* A device, and the stand-in without cuda/nccl.c. */
+typedef struct bare {
+    nc_library nccl;
+    xph_device *device;
+    xph_stream *stream;
+    struct CUstream_st *native;
+    void *data;
+} bare;
+
+static void bare_open(bare *b)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    find_all(dlopen(RANKS_LIBRARY, RTLD_NOW), &b->nccl);
+    assert_int_equal(ranks_gpu->device_open(&ranks_host, 0, &b->device, &error), EXPHIL_OK);
+    assert_int_equal(ranks_gpu->stream_create(b->device, 0, &b->stream), EXPHIL_OK);
+    assert_int_equal(ranks_gpu->alloc(b->device, 64, &b->data), EXPHIL_OK);
+    assert_int_equal(ranks_gpu->zero(b->stream, b->data, 64), EXPHIL_OK);
+    b->native = ranks_gpu->stream_native(b->stream);
+}
+
+static void bare_close(bare *b)
+{
+    ranks_gpu->free(b->device, b->data, 64);
+    ranks_gpu->stream_destroy(b->stream);
+    ranks_gpu->device_close(b->device);
+    ranks_clean();
+}
+
 static void the_stand_in_is_strict(void **state)
 {
-    nc_library nccl;
-    exphil_error error = EXPHIL_ERROR_INIT;
-    xph_device *device = NULL;
-    xph_stream *stream = NULL;
-    xph_graph *graph = NULL;
-    void *data = NULL;
-    find_all(dlopen(RANKS_LIBRARY, RTLD_NOW), &nccl);
-    assert_int_equal(ranks_gpu->device_open(&ranks_host, 0, &device, &error), EXPHIL_OK);
-    assert_int_equal(ranks_gpu->stream_create(device, 0, &stream), EXPHIL_OK);
-    assert_int_equal(ranks_gpu->alloc(device, 64, &data), EXPHIL_OK);
-    assert_int_equal(ranks_gpu->zero(stream, data, 64), EXPHIL_OK);
-    struct CUstream_st *native = ranks_gpu->stream_native(stream);
-    alone(&nccl, 1);
+    bare b;
+    bare_open(&b);
+    const nc_library *nccl = &b.nccl;
+    alone(nccl, 1);
     finds("blocking");
-    assert_int_not_equal(nccl.ncclGroupEnd(), 0);
+    assert_int_not_equal(nccl->ncclGroupEnd(), 0);
     finds("a group ends that did not begin");
-    nc_comm comm = alone(&nccl, 0);
-    nccl.ncclAllReduce(data, data, 4, NC_FLOAT32, NC_SUM, comm, native);
+    nc_comm comm = alone(nccl, 0);
+    nccl->ncclAllReduce(b.data, b.data, 4, NC_FLOAT32, NC_SUM, comm, b.native);
     finds("the call before is still in progress");
-    assert_int_equal(asked(&nccl, comm), 0);
-    nccl.ncclSend(data, 4, NC_FLOAT32, 0, comm, native);
+    assert_int_equal(asked(nccl, comm), 0);
+    nccl->ncclSend(b.data, 4, NC_FLOAT32, 0, comm, b.native);
     finds("outside of a group");
-    nccl.ncclAllReduce(&nccl, data, 4, NC_FLOAT32, NC_SUM, comm, native);
+    nccl->ncclAllReduce(&b, b.data, 4, NC_FLOAT32, NC_SUM, comm, b.native);
     finds("of another device");
-    nccl.ncclGroupStart();
-    nccl.ncclSend(data, 4, NC_FLOAT32, 0, comm, native);
+    nccl->ncclGroupStart();
+    nccl->ncclSend(b.data, 4, NC_FLOAT32, 0, comm, b.native);
     finds("rank 0 exchanges with 0");
-    nccl.ncclCommFinalize(comm);
+    nccl->ncclCommFinalize(comm);
     finds("a group that has no end");
-    nccl.ncclGroupEnd();
-    assert_int_equal(asked(&nccl, comm), 0);
-    assert_int_equal(nccl.ncclCommDestroy(comm), 0);
-    assert_int_equal(asked(&nccl, comm), -1);
+    nccl->ncclGroupEnd();
+    assert_int_equal(asked(nccl, comm), 0);
+    assert_int_equal(nccl->ncclCommDestroy(comm), 0);
+    assert_int_equal(asked(nccl, comm), -1);
     finds("gone is asked");
-    comm = alone(&nccl, 0);
-    assert_int_equal(asked(&nccl, comm), 0);
-    assert_int_equal(ranks_gpu->record_begin(stream), EXPHIL_OK);
-    assert_int_equal(nccl.ncclAllReduce(data, data, 4, NC_FLOAT32, NC_SUM, comm, native), NC_IN_PROGRESS);
-    assert_int_equal(asked(&nccl, comm), 0);
-    assert_int_equal(ranks_gpu->record_end(stream, &graph), EXPHIL_OK);
+    bare_close(&b);
+}
+
+static void the_stand_in_counts_ends(void **state)
+{
+    bare b;
+    xph_graph *graph = NULL;
+    bare_open(&b);
+    const nc_library *nccl = &b.nccl;
+    nc_comm comm = alone(nccl, 0);
+    assert_int_equal(asked(nccl, comm), 0);
+    assert_int_equal(ranks_gpu->record_begin(b.stream), EXPHIL_OK);
+    assert_int_equal(nccl->ncclAllReduce(b.data, b.data, 4, NC_FLOAT32, NC_SUM, comm, b.native),
+                     NC_IN_PROGRESS);
+    assert_int_equal(asked(nccl, comm), 0);
+    assert_int_equal(ranks_gpu->record_end(b.stream, &graph), EXPHIL_OK);
     finds("recorded before the first use");
-    nccl.ncclCommFinalize(comm);
+    nccl->ncclCommFinalize(comm);
     finds("recordings hold the communicator");
-    assert_int_equal(asked(&nccl, comm), NC_IN_PROGRESS);
+    assert_int_equal(asked(nccl, comm), NC_IN_PROGRESS);
     ranks_gpu->graph_destroy(graph);
-    assert_int_equal(asked(&nccl, comm), 0);
+    assert_int_equal(asked(nccl, comm), 0);
     assert_int_equal(atomic_load(&ranks_fake->alive), 1);
-    assert_int_equal(nccl.ncclCommAbort(comm), 0);
-    nccl.ncclCommAbort(comm);
+    assert_int_equal(nccl->ncclCommAbort(comm), 0);
+    nccl->ncclCommAbort(comm);
     finds("gone is aborted");
-    comm = alone(&nccl, 0);
-    assert_int_equal(asked(&nccl, comm), 0);
-    assert_int_equal(nccl.ncclCommDestroy(comm), 0);
+    comm = alone(nccl, 0);
+    assert_int_equal(asked(nccl, comm), 0);
+    assert_int_equal(nccl->ncclCommDestroy(comm), 0);
     finds("destroyed without an end");
-    ranks_gpu->free(device, data, 64);
-    ranks_gpu->stream_destroy(stream);
-    ranks_gpu->device_close(device);
-    ranks_clean();
+    bare_close(&b);
 }
 
 static int run(void)
@@ -501,6 +527,7 @@ static int run(void)
         cmocka_unit_test_setup(a_library_that_does_not_start, ranks_set_up),
         cmocka_unit_test_setup(ranks_that_differ_are_named, ranks_set_up),
         cmocka_unit_test_setup(the_stand_in_is_strict, ranks_set_up),
+        cmocka_unit_test_setup(the_stand_in_counts_ends, ranks_set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
