@@ -56,6 +56,14 @@ xph_host ranks_host = {.struct_size = sizeof ranks_host,
 
 /* ---- ranks ---- */
 
+void rank_fail(const rank_of *r, const char *file, int line, const char *words)
+{
+    fprintf(stderr, "%s:%d: rank %d of %d: %s\n", file, line, r->rank, r->ranks, words);
+    fprintf(stderr, "error: %s\nlog: %s\nstand-in: %s\n", r->error.message, ranks_log, ranks_fake->said);
+    fprintf(stderr, "emulated GPU: %s\n", emu_fault() ? emu_fault() : "");
+    _exit(1);
+}
+
 void rank_open(rank_of *r)
 {
     WANT(r, ranks_gpu->device_open(&ranks_host, r->rank, &r->device, &r->error) == EXPHIL_OK);
@@ -109,8 +117,6 @@ void ranks_run(rank_of *r, int count, void (*body)(rank_of *r))
         assert_int_equal(pthread_create(&threads[i], NULL, rank_run, &r[i]), 0);
     }
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < count; i++)
-        if (r[i].wrong) fail_msg("rank %d: line %d: %s\n%s", i, r[i].wrong, r[i].error.message, ranks_log);
 }
 
 /* A whole group. */
@@ -237,9 +243,8 @@ static int run_process(rank_of *r, void (*body)(rank_of *r))
     pid_t child = fork();
     if (child) return child;
     body(r);
-    if (r->wrong) fprintf(stderr, "rank %d: line %d: %s\n", r->rank, r->wrong, r->error.message);
     if (ranks_fake->said[0]) fprintf(stderr, "rank %d: the stand-in says: %s\n", r->rank, ranks_fake->said);
-    _exit(r->wrong || ranks_fake->said[0] ? 1 : 0);
+    _exit(ranks_fake->said[0] ? 1 : 0);
 }
 
 void ranks_run_processes(int ranks, void (*const body[])(rank_of *r), const int status[])
