@@ -244,7 +244,7 @@ int32_t xph_cuda_comm_state(xph_comm *comm)
     if (atomic_load(&comm->failed)) return XPH_COMM_FAILED;
     int code = state_of(comm);
     if (!is_bad(code)) return code == NC_IN_PROGRESS ? XPH_COMM_IN_PROGRESS : XPH_COMM_OK;
-    if (!atomic_exchange(&comm->failed, true)) tell(comm, code, "failed");
+    if (!atomic_exchange(&comm->failed, true)) give_up(comm, code, "failed");
     return XPH_COMM_FAILED;
 }
 
