@@ -324,7 +324,6 @@ static int reduce(const sum *s, int32_t unused)
 static int group(const sum *s, int (*with)(const sum *s, int32_t peer))
 {
     const xph_comm *comm = s->comm;
-    if (!comm->nccl) return GONE;
     int code = library.ncclGroupStart();
     if (is_bad(code)) return code;
     for (int32_t peer = 0; peer < comm->ranks && !is_bad(code); peer++)
