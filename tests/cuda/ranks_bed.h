@@ -67,7 +67,7 @@ void ranks_run_processes(int ranks, void (*const body[])(rank_of *r), const int 
 /* Where the ranks of one process meet: the arg of ranks_agree. */
 typedef struct meeting {
     pthread_barrier_t all;
-    unsigned char shared[MOST * 8];
+    unsigned char shared[MOST * 8 + 8]; /* with the guard behind them */
 } meeting;
 meeting *meeting_make(int ranks);
 void meeting_end(meeting *m);
