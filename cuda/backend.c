@@ -99,6 +99,7 @@ static void device_close(xph_device *base)
     {
         XPH_ON(base);
         xph_blaslt_close(device);
+        cudaStreamDestroy(device->words);
         xph_cuda_memory_close(device);
     }
     xph_host host = device->host;
@@ -188,7 +189,27 @@ static const xph_backend backend = {
     .stream_bytes = stream_bytes,
     .memory_free = xph_cuda_memory_free,
     .stream_wrap = xph_cuda_stream_wrap,
+    .comm_id = xph_cuda_comm_id,
+    .comm_open = xph_cuda_comm_open,
+    .comm_reduce = xph_cuda_comm_reduce,
+    .comm_state = xph_cuda_comm_state,
+    .comm_abort = xph_cuda_comm_abort,
+    .comm_close = xph_cuda_comm_close,
+    .event_done = xph_cuda_event_done,
+    .word_set = xph_cuda_word_set,
+    .stream_native = xph_cuda_stream_native,
 };
+
+/* With the memory, whose allocations are ordered in one. */
+static exphil_status open_streams(xph_cuda_device *device)
+{
+    exphil_status status = xph_cuda_memory_open(device);
+    if (status < 0) return status;
+    status = xph_cuda_check(&device->base, cudaStreamCreateWithFlags(&device->words, cudaStreamNonBlocking),
+                            "a stream for words");
+    if (status < 0) xph_cuda_memory_close(device);
+    return status;
+}
 
 static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_device **device,
                                  exphil_error *error)
@@ -206,7 +227,7 @@ static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_devi
     exphil_status status = find_device(made, error);
     if (status >= 0) {
         XPH_ON(&made->base);
-        status = xph_cuda_memory_open(made);
+        status = open_streams(made);
         if (status < 0) xph_cuda_fail(error, status, 0, "cuda:%d gave no stream", ordinal);
         if (status >= 0) made->blaslt = xph_blaslt_open(made);
     }

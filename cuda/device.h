@@ -40,6 +40,7 @@ typedef struct xph_cuda_device {
     xph_blaslt *blaslt;     /* NULL: own products */
     atomic_int native_code; /* of the last failure */
     exphil_device_info info;
+    cudaStream_t words; /* of word_set */
 } xph_cuda_device;
 
 typedef struct xph_cuda_stream {
@@ -93,6 +94,9 @@ void xph_cuda_event_destroy(xph_event *event);
 exphil_status xph_cuda_event_mark(xph_event *event, xph_stream *stream);
 exphil_status xph_cuda_event_wait(xph_event *event);
 exphil_status xph_cuda_stream_follow(xph_stream *stream, xph_event *event);
+exphil_status xph_cuda_event_done(xph_event *event, int32_t *done);
+exphil_status xph_cuda_word_set(xph_device *device, uint32_t *address, uint32_t value);
+void *xph_cuda_stream_native(xph_stream *stream);
 exphil_status xph_cuda_record_begin(xph_stream *stream);
 exphil_status xph_cuda_record_end(xph_stream *stream, xph_graph **graph);
 exphil_status xph_cuda_replay(xph_stream *stream, xph_graph *graph);
@@ -105,5 +109,15 @@ void xph_blaslt_close(xph_cuda_device *device);
 exphil_status xph_blaslt_prepare(xph_cuda_stream *stream);
 void xph_blaslt_forget(xph_cuda_stream *stream);
 size_t xph_blaslt_bytes(const xph_device *device); /* of a workspace; 0 without cuBLASLt */
+
+/* Sums over ranks (nccl.c). */
+exphil_status xph_cuda_comm_id(uint8_t id[XPH_COMM_ID_BYTES], exphil_error *error);
+exphil_status xph_cuda_comm_open(xph_device *device, const xph_comm_args *args, xph_comm **comm,
+                                 exphil_error *error);
+exphil_status xph_cuda_comm_reduce(xph_comm *comm, xph_stream *stream, void *data, int64_t count,
+                                   xph_type type);
+int32_t xph_cuda_comm_state(xph_comm *comm);
+void xph_cuda_comm_abort(xph_comm *comm);
+void xph_cuda_comm_close(xph_comm *comm);
 
 #endif

@@ -64,6 +64,18 @@ int xph_narrow_linear(const void *args, struct CUstream_st *stream);
 bool xph_narrow_accepts_pack(const void *args);
 int xph_narrow_pack(const void *args, struct CUstream_st *stream);
 
+/* own = the sum over ranks of one slice (ranks.cu), for sums over ranks (nccl.c): that of `rank` is own itself, those of the
+ * others are rows of `others`, `stride` numbers apart; the row of `rank` is not read. tree: in the order of XPH_COMM_TREE. Gives
+ * a cudaError_t. */
+typedef struct xph_ranks_args {
+    xph_type type; /* XPH_F32, XPH_F64 */
+    int32_t tree, rank, ranks;
+    int64_t count, stride;
+    void *own;          /* [count] */
+    const void *others; /* [ranks, stride] */
+} xph_ranks_args;
+int xph_ranks(const xph_ranks_args *args, struct CUstream_st *stream);
+
 /* Runs what args of another operation hold of it (table A, of query). */
 static inline int xph_cuda_run(const xph_kernel *kernel, const void *args, struct CUstream_st *stream)
 {

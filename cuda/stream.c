@@ -165,6 +165,32 @@ exphil_status xph_cuda_event_elapsed(xph_event *from, xph_event *to, double *ns)
     return xph_cuda_check(from->device, code, "the time between events");
 }
 
+exphil_status xph_cuda_event_done(xph_event *event, int32_t *done)
+{
+    XPH_ON(event->device);
+    cudaError_t code = cudaEventQuery(event->event);
+    *done = code == cudaSuccess;
+    if (code == cudaErrorNotReady) {
+        cudaGetLastError();
+        return EXPHIL_OK;
+    }
+    return xph_cuda_check(event->device, code, "asking for an event");
+}
+
+exphil_status xph_cuda_word_set(xph_device *device, uint32_t *address, uint32_t value)
+{
+    cudaStream_t words = ((xph_cuda_device *)device)->words;
+    XPH_ON(device);
+    cudaError_t code = cudaMemcpyAsync(address, &value, sizeof value, cudaMemcpyHostToDevice, words);
+    if (!code) code = cudaStreamSynchronize(words);
+    return xph_cuda_check(device, code, "setting a word");
+}
+
+void *xph_cuda_stream_native(xph_stream *stream)
+{
+    return of(stream);
+}
+
 /* ---- recorded work ---- */
 
 exphil_status xph_cuda_record_begin(xph_stream *stream)

@@ -592,6 +592,23 @@ typedef union xph_wrapped {
 enum { XPH_STREAM_INLINE = 1, XPH_STREAM_NET = 2 };
 enum { XPH_EVENT_TIMED = 1 }; /* for event_elapsed */
 
+/* Sums over ranks: processes or threads, each with a device of its own. */
+typedef struct xph_comm xph_comm;
+enum { XPH_COMM_ID_BYTES = 128, XPH_COMM_RANKS = 256 /* at most */ };
+/* The order in which ranks are added. 0: (s0 + s1) + s2 + ... TREE: neighbours first, then neighbouring sums,
+ * (s0 + s1) + (s2 + s3); a rank or sum without a neighbour goes up as it is. PLAIN: as the library of the device
+ * has it, which may be faster. Whichever it is, all ranks get the same bits; those of PLAIN depend on the
+ * machines. */
+enum { XPH_COMM_TREE = 1, XPH_COMM_PLAIN = 2 };
+enum { XPH_COMM_OK = 0, XPH_COMM_IN_PROGRESS = 1 /* a sum is being enqueued */, XPH_COMM_FAILED = 2 };
+typedef struct xph_comm_args {
+    const uint8_t *id;   /* [XPH_COMM_ID_BYTES] what comm_id gave one of the ranks */
+    int32_t rank, ranks; /* 0 <= rank < ranks <= XPH_COMM_RANKS */
+    uint32_t flags;      /* the same on all ranks, as are ranks and bytes */
+    int32_t timeout_ms;  /* 1 or more: how long the host waits for other ranks */
+    int64_t bytes;       /* 0 or more: the longest data of comm_reduce */
+} xph_comm_args;
+
 typedef struct xph_backend {
     /* frozen head */
     size_t struct_size;
@@ -657,6 +674,38 @@ typedef struct xph_backend {
      * number of threads; nothing else, and nobody destroys it. It lies in place, and is there as long as that. NULL: the
      * device has none but its own. */
     xph_stream *(*stream_wrap)(xph_device *device, void *native, xph_wrapped *place);
+    /* Sums over ranks, and what hosts of several ranks need beside them. NULL, all of them, on a device that has none.
+     * comm_id: of a new group of ranks, by one of them, which lives until comm_open has returned on all. From any thread.
+     * EXPHIL_E_UNSUPPORTED, EXPHIL_E_VERSION: no library for it, or too old a one; error says which. */
+    exphil_status (*comm_id)(uint8_t id[XPH_COMM_ID_BYTES], exphil_error *error);
+    /* By all ranks at once; each waits until all are there and agree. EXPHIL_E_INVALID names the field,
+     * EXPHIL_E_MISMATCH the rank that was opened otherwise, EXPHIL_E_IO: time is up or the library failed;
+     * EXPHIL_E_CANCELLED: the host's cancel hook. Takes at most bytes + 64 ranks of the device's memory, beside what the
+     * library takes. */
+    exphil_status (*comm_open)(xph_device *device, const xph_comm_args *args, xph_comm **comm,
+                               exphil_error *error);
+    /* Enqueues data[count] (XPH_F32 or XPH_F64, aligned to 16 bytes) = the sum of all ranks' data. By one thread,
+     * on one stream, with the same counts and types in the same order on every rank. It may be recorded once it ran
+     * unrecorded with the same count. The host may wait for other ranks while it is enqueued, at most timeout_ms.
+     * Any failure (EXPHIL_E_IO; EXPHIL_E_INVALID: an argument) is logged, and but for an argument's final. */
+    exphil_status (*comm_reduce)(xph_comm *comm, xph_stream *stream, void *data, int64_t count,
+                                 xph_type type);
+    /* XPH_COMM_...; once FAILED, for ever. From any thread. Sums that were done while it is still OK are right; who
+     * waits for one watches event_done and this, for a sum that waits for a rank that is gone is never done. */
+    int32_t (*comm_state)(xph_comm *comm);
+    /* Ends what is enqueued or recorded, whose results are then arbitrary, and fails what comes. Returns at once. From
+     * any thread. */
+    void (*comm_abort)(xph_comm *comm);
+    /* By all ranks, unless it has failed. Recordings that hold its sums were destroyed before and its stream waited
+     * for, or this waits for ever. */
+    void (*comm_close)(xph_comm *comm);
+    /* *done: whether it has happened. Does not wait. */
+    exphil_status (*event_done)(xph_event *event, int32_t *done);
+    /* A word in the device's memory gets this value, whatever streams are doing: a host tells running work to stop. It is
+     * there when the call returns. From any thread, not while this thread records. */
+    exphil_status (*word_set)(xph_device *device, uint32_t *address, uint32_t value);
+    /* What stream_wrap takes. */
+    void *(*stream_native)(xph_stream *stream);
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);

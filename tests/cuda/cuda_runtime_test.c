@@ -4,6 +4,7 @@
 #include "runtime_bed.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- streams ---- */
@@ -338,6 +339,108 @@ static void operations_fail_on_order(void **state)
     bed_close(&t);
 }
 
+/* ---- operations that wait for others ---- */
+
+typedef struct appointment {
+    atomic_int there, tried, gone;
+} appointment;
+
+static int try_to_meet(const void *data)
+{
+    appointment *with = *(appointment *const *)data;
+    atomic_fetch_add(&with->tried, 1);
+    return atomic_load(&with->there);
+}
+
+static void count_gone(const void *data)
+{
+    atomic_fetch_add(&(*(appointment *const *)data)->gone, 1);
+}
+
+static void *come(void *of)
+{
+    atomic_store(&((appointment *)of)->there, 1);
+    return NULL;
+}
+
+/* b goes on while a waits, asking does not hold the host, and a wait lets other threads in. */
+static void meetings_wait_for_others(void **state)
+{
+    for (int timing = 0; timing < EMU_TIMINGS; timing++) {
+        bed t;
+        pthread_t other;
+        appointment with = {0}, *place = &with;
+        bed_open(&t, timing, 5);
+        OK((cudaError_t)emu_meet(t.a, try_to_meet, count_gone, &place, sizeof place));
+        bed_scale(t.x, t.x, 1, 100, t.a);
+        OK(cudaEventRecord(t.event, t.a));
+        bed_scale(t.y, t.y, 1, 5, t.b);
+        OK(cudaStreamSynchronize(t.b));
+        for (int i = 0; i < 20; i++) assert_int_equal(cudaEventQuery(t.event), cudaErrorNotReady);
+        assert_true(atomic_load(&with.tried) > 0 && !atomic_load(&with.gone));
+        assert_int_equal(pthread_create(&other, NULL, come, &with), 0);
+        OK(cudaStreamSynchronize(t.a));
+        pthread_join(other, NULL);
+        assert_int_equal(atomic_load(&with.gone), 1);
+        assert_true(bed_device_holds(&t, t.x, 101) && bed_device_holds(&t, t.y, 7));
+        bed_close(&t);
+    }
+}
+
+/* Whenever the graph is; it is gone with the graph. */
+static void meetings_are_replayed(void **state)
+{
+    for (int timing = 0; timing < EMU_TIMINGS; timing++) {
+        bed t;
+        cudaGraph_t graph;
+        appointment with = {0}, *place = &with;
+        bed_open(&t, timing, 6);
+        OK(cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal));
+        OK((cudaError_t)emu_meet(t.a, try_to_meet, count_gone, &place, sizeof place));
+        bed_scale(t.x, t.x, 1, 100, t.a);
+        OK(cudaStreamEndCapture(t.a, &graph));
+        cudaGraphExec_t exec = bed_instance(graph);
+        for (int i = 0; i < 2; i++) {
+            atomic_store(&with.there, 0);
+            OK(cudaGraphLaunch(exec, t.a));
+            for (int k = 0; k < 20; k++) assert_int_equal(cudaStreamQuery(t.a), cudaErrorNotReady);
+            atomic_store(&with.there, 1);
+            OK(cudaStreamSynchronize(t.a));
+        }
+        assert_true(bed_device_holds(&t, t.x, 201));
+        assert_int_equal(atomic_load(&with.gone), 0);
+        OK(cudaGraphExecDestroy(exec));
+        assert_int_equal(atomic_load(&with.gone), 1);
+        bed_close(&t);
+    }
+}
+
+/* ---- devices ---- */
+
+static void memory_belongs_to_a_device(void **state)
+{
+    void *first, *second;
+    struct cudaPointerAttributes of;
+    cudaStream_t stream;
+    emu_devices(2, 0);
+    OK(cudaMalloc(&first, 64));
+    OK(cudaSetDevice(1));
+    OK(cudaMalloc(&second, 64));
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    assert_int_equal(emu_device(), 1);
+    assert_int_equal(emu_device_of(first), 0);
+    assert_int_equal(emu_device_of((char *)second + 63), 1);
+    assert_int_equal(emu_device_of(&second), -1);
+    assert_int_equal(emu_stream_device(stream), 1);
+    OK(cudaPointerGetAttributes(&of, second));
+    assert_int_equal(of.device, 1);
+    OK(cudaStreamDestroy(stream));
+    OK(cudaFree(first));
+    OK(cudaFree(second));
+    OK(cudaSetDevice(0));
+    emu_devices(1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +458,9 @@ int main(void)
         cmocka_unit_test(streams_belong_to_a_device),
         cmocka_unit_test(allocations_fail_on_order),
         cmocka_unit_test(operations_fail_on_order),
+        cmocka_unit_test(meetings_wait_for_others),
+        cmocka_unit_test(meetings_are_replayed),
+        cmocka_unit_test(memory_belongs_to_a_device),
     };
     return cmocka_run_group_tests_name("cuda_runtime", tests, NULL, NULL);
 }

@@ -54,8 +54,8 @@ guarded guarded_map(size_t bytes, size_t alignment);
 void guarded_fill(const guarded *g, size_t bytes);
 void guarded_unmap(void *map, size_t bytes);
 
-void *take_memory(size_t bytes, size_t alignment); /* NULL: none left */
-bool give_memory(void *address);                   /* false: it was not taken */
+void *take_memory(size_t bytes, size_t alignment, int device); /* NULL: none left */
+bool give_memory(void *address);                               /* false: it was not taken */
 void *take_pinned(size_t bytes);
 bool give_pinned(void *address);
 size_t memory_taken();
@@ -65,6 +65,7 @@ enum address_kind { PAGEABLE, PINNED, DEVICE, BROKEN };
 address_kind kind_of(const void *address, size_t bytes);
 void add_place(const void *address); /* to the fault: which memory it is, or is near to */
 bool is_of_device(const void *address);
+int device_of(const void *address); /* whose memory it is */
 
 /* Whether device memory can be touched now; does nothing where it is not protected. */
 void expose();

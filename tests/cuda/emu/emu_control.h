@@ -34,7 +34,8 @@ void emu_clear(void);
 
 /* ---- machines that are not as one would wish ---- */
 
-/* error (35 old driver, 100 none): what every call answers, and no device is counted. 1, 0 at the start. */
+/* error (35 old driver, 100 none): what every call answers, and no device is counted. 1, 0 at the start. Devices are
+ * all alike; the limits below are those of all together. */
 void emu_devices(int count, int error);
 void emu_memory(size_t bytes); /* that cudaMalloc can give altogether; 0: 4 GiB, as at the start */
 /* The n-th from now fails, 1 the next; 0: none. An allocation (of the device, or pinned) for want of memory; an operation
@@ -62,6 +63,14 @@ void emu_counts_clear(void);
 /* function(copy of data, of 256 bytes at most) as a kernel of one thread: 0 or a cudaError_t. */
 int emu_call(void *stream, void (*function)(const void *), const void *data, size_t bytes);
 int emu_capturing(void *stream);
+/* An operation of a stream that has to wait for other threads or processes: meet(copy of data) is called, with device
+ * memory open and not from the stream's thread, until it gives nonzero; it does not wait itself and calls nothing of
+ * CUDA. gone(copy of data), which may be NULL: it was the last time, or its graph is gone. 0 or a cudaError_t. */
+int emu_meet(void *stream, int (*meet)(const void *), void (*gone)(const void *), const void *data,
+             size_t bytes);
+int emu_device(void);                   /* of this thread */
+int emu_device_of(const void *address); /* whose memory it is; -1: no device's */
+int emu_stream_device(void *stream);
 /* What no capture allows: it is invalid then. */
 void emu_spoil_capture(void *stream);
 

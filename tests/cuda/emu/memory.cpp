@@ -16,6 +16,7 @@ namespace
 struct block {
     char *map, *data;
     size_t bytes, map_bytes; /* map lies between two pages more, which are the block's too */
+    int device;
     bool live;
 };
 block *blocks; /* by address */
@@ -161,7 +162,7 @@ void emu::guarded_unmap(void *map, size_t bytes)
 
 /* ---- of the device ---- */
 
-void *emu::take_memory(size_t bytes, size_t alignment)
+void *emu::take_memory(size_t bytes, size_t alignment, int device)
 {
     make_range();
     size_t page = page_bytes(), rounded = whole_pages(bytes);
@@ -173,7 +174,7 @@ void *emu::take_memory(size_t bytes, size_t alignment)
         return nullptr;
     }
     block *b = &blocks[block_count++];
-    *b = {map, placed(map, rounded, bytes, alignment), bytes, rounded, true};
+    *b = {map, placed(map, rounded, bytes, alignment), bytes, rounded, device, true};
     guarded whole = {gap, b->data, rounded + 2 * page};
     guarded_fill(&whole, bytes);
     if (is_hidden) mprotect(map, rounded, PROT_NONE);
@@ -194,6 +195,12 @@ bool emu::give_memory(void *address)
     live_count--;
     live_bytes -= b->bytes;
     return true;
+}
+
+int emu::device_of(const void *address)
+{
+    const block *b = is_of_device(address) ? block_near(address) : nullptr;
+    return b ? b->device : -1;
 }
 
 size_t emu::memory_taken()

@@ -59,6 +59,7 @@ static void drop(operation *o)
 {
     release(o->event);
     if (o->graph) release(o->graph);
+    if (o->gone) o->gone(o->payload());
     free(o);
 }
 
@@ -109,22 +110,15 @@ static void call_host(const operation *o)
     in_host_function = false;
 }
 
-static void replay(const CUgraph_st *graph);
+/* An operation is through, or has to be tried again: who is met is not there yet. */
+static bool perform(operation *o);
 
-static void perform(operation *o)
+static bool meet(const operation *o)
 {
-    bool counted = o->kind != RECORD && o->kind != WAIT && o->kind != REPLAY;
-    counts.operations += counted;
-    if (counted && failing_operation && !--failing_operation) fail("an operation fails as it was told");
-    if (failed) return;
-    if (o->kind == HOST) return call_host(o);
-    expose();
-    if (o->kind == LAUNCH) run(o->shape, o->payload());
-    if (o->kind == COPY) copy(o);
-    if (o->kind == SET && reaches("memory to set", o->to, o->bytes)) memset(o->to, o->value, o->bytes);
-    if (o->kind == RECORD) o->event->done = true, o->event->at = now();
-    if (o->kind == REPLAY) replay(o->graph);
-    if (o->kind == FREE && !give_memory(o->to)) fail("memory is freed that is none of the device");
+    in_host_function = true;
+    const int met = o->meet(o->payload());
+    in_host_function = false;
+    return met != 0;
 }
 
 static bool can_run(const CUgraph_st *graph, const char *done, int i)
@@ -133,27 +127,55 @@ static bool can_run(const CUgraph_st *graph, const char *done, int i)
     return !done[i] && (o->before < 0 || done[o->before]) && (o->other < 0 || done[o->other]);
 }
 
-/* Lazy: the branch that began last goes first. */
-static int next_node(const CUgraph_st *graph, const char *done)
+/* The i-th place to look for the next node. Lazy: the branch that began last goes first. */
+static int place_of(const CUgraph_st *graph, int i, int first)
 {
-    int count = graph->count, first = static_cast<int>(draw() % static_cast<uint64_t>(count));
-    for (int i = 0; i < count; i++) {
-        int at = timing == EMU_LAZY ? count - 1 - i : (first + i) % count;
-        if (can_run(graph, done, at)) return at;
-    }
-    abort();
+    return timing == EMU_LAZY && graph->branches ? graph->count - 1 - i : (first + i) % graph->count;
 }
 
-static void replay(const CUgraph_st *graph)
+static bool run_node(const CUgraph_st *graph, char *done, int first)
 {
-    bool in_order = timing == EMU_EAGER || !graph->branches;
-    char *done = static_cast<char *>(zeroed(static_cast<size_t>(graph->count) + 1));
-    for (int i = 0; i < graph->count && !failed; i++) {
-        int at = in_order ? i : next_node(graph, done);
+    for (int i = 0; i < graph->count; i++) {
+        const int at = place_of(graph, i, first);
+        if (!can_run(graph, done, at)) continue;
+        if (graph->nodes[at]->kind != WAIT && !perform(graph->nodes[at])) continue;
         done[at] = 1;
-        if (graph->nodes[at]->kind != WAIT) perform(graph->nodes[at]);
+        return true;
     }
-    free(done);
+    return false;
+}
+
+static bool replay(operation *o)
+{
+    const CUgraph_st *graph = o->graph;
+    char *done = static_cast<char *>(o->payload());
+    const bool in_order = timing == EMU_EAGER || !graph->branches;
+    int next = 0;
+    while (!failed) {
+        while (next < graph->count && done[next]) next++;
+        if (next == graph->count) return true;
+        const int first = in_order ? next : static_cast<int>(draw() % static_cast<uint64_t>(graph->count));
+        if (!run_node(graph, done, first)) return false;
+    }
+    return true;
+}
+
+static bool perform(operation *o)
+{
+    if (o->kind == REPLAY) return failed || replay(o);
+    const bool counted = o->kind != RECORD && o->kind != WAIT;
+    expose();
+    if (o->kind == MEET && !failed && !meet(o)) return false;
+    counts.operations += counted;
+    if (counted && failing_operation && !--failing_operation) fail("an operation fails as it was told");
+    if (failed) return true;
+    if (o->kind == HOST) call_host(o);
+    if (o->kind == LAUNCH) run(o->shape, o->payload());
+    if (o->kind == COPY) copy(o);
+    if (o->kind == SET && reaches("memory to set", o->to, o->bytes)) memset(o->to, o->value, o->bytes);
+    if (o->kind == RECORD) o->event->done = true, o->event->at = now();
+    if (o->kind == FREE && !give_memory(o->to)) fail("memory is freed that is none of the device");
+    return true;
 }
 
 /* ---- when they run ---- */
@@ -163,24 +185,37 @@ static bool waits(const CUstream_st *s)
     return s->first->kind == WAIT && !s->first->event->done;
 }
 
-static void run_first(CUstream_st *s)
+/* False: it has to be tried again. */
+static bool run_first(CUstream_st *s)
 {
     operation *o = s->first;
+    if (!perform(o)) return false;
     s->first = o->next;
     if (!s->first) s->last = nullptr;
-    perform(o);
     drop(o);
     if (s->destroyed && !s->first) forget(&s->head);
+    return true;
 }
 
 /* One operation nearer to the end of the stream. A wait came after its record, so this ends. */
-static void step(CUstream_st *s)
+static bool step(CUstream_st *s)
 {
     while (waits(s)) s = s->first->event->by;
-    run_first(s);
+    return run_first(s);
 }
 
-/* Of some stream; false: there is none. */
+/* One of the streams from..to - 1 of those that wait for no event. */
+static bool run_of(uint64_t from, uint64_t to)
+{
+    uint64_t at = 0;
+    return any_stream([&](CUstream_st *s) {
+        if (!s->first || waits(s)) return false;
+        const uint64_t i = at++;
+        return i >= from && i < to && run_first(s);
+    });
+}
+
+/* Of some stream; false: there is none, or all wait for others. */
 static bool run_any()
 {
     uint64_t ready = 0;
@@ -188,20 +223,13 @@ static bool run_any()
         ready += s->first && !waits(s);
         return false;
     });
-    uint64_t chosen = ready ? draw() % ready : 0;
-    return ready && any_stream([&](CUstream_st *s) {
-               if (!s->first || waits(s) || chosen--) return false;
-               run_first(s);
-               return true;
-           });
+    const uint64_t chosen = ready ? draw() % ready : 0;
+    return ready && (run_of(chosen, ready) || run_of(0, chosen));
 }
 
-void advance(CUstream_st *s)
+bool advance(CUstream_st *s)
 {
-    if (timing == EMU_SHUFFLED)
-        run_any();
-    else
-        step(s);
+    return (timing != EMU_SHUFFLED && step(s)) || run_any();
 }
 
 /* What runs though nobody waits: by chance less than what comes. */
@@ -211,23 +239,42 @@ static void idle()
         continue;
 }
 
+/* Who is met may need the lock. */
+static void let_others_go()
+{
+    const timespec little = {0, 20000};
+    hide();
+    pthread_mutex_unlock(&lock);
+    nanosleep(&little, nullptr);
+    pthread_mutex_lock(&lock);
+}
+
 void finish(CUstream_st *s)
 {
     counts.waits += s->first != nullptr;
-    while (s->first && !failed) advance(s);
+    while (s->first && !failed)
+        if (!advance(s)) let_others_go();
 }
 
-void finish(const mark *m)
+void finish(mark *m)
 {
     counts.waits += !m->done;
-    while (!m->done && !failed) advance(m->by);
+    m->refs++;
+    while (!m->done && !failed)
+        if (!advance(m->by)) let_others_go();
+    release(m);
 }
 
-void finish_all()
+static bool any_left(int device)
 {
-    bool any = false;
-    while (!failed && run_any()) any = true;
-    counts.waits += any;
+    return any_stream([&](CUstream_st *s) { return s->first && (device < 0 || s->device == device); });
+}
+
+void finish_all(int device)
+{
+    counts.waits += any_left(device);
+    while (!failed && any_left(device))
+        if (!run_any()) let_others_go();
 }
 
 /* After a fault. */

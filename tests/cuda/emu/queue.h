@@ -31,9 +31,10 @@ struct mark {
     double at;        /* milliseconds, once done */
 };
 
-enum operation_kind : uint8_t { LAUNCH, COPY, SET, HOST, RECORD, WAIT, REPLAY, FREE };
+enum operation_kind : uint8_t { LAUNCH, COPY, SET, HOST, RECORD, WAIT, REPLAY, FREE, MEET };
 
-/* Behind it lie the arguments of a kernel, or what a copy took from the host. */
+/* Behind it lie the arguments of a kernel, what a copy took from the host, what a meeting is given, or which nodes of a
+ * graph have run. */
 struct alignas(16) operation {
     operation *next;
     operation_kind kind;
@@ -44,6 +45,8 @@ struct alignas(16) operation {
     size_t bytes;
     int value;
     cudaHostFn_t function;
+    int (*meet)(const void *data);
+    void (*gone)(const void *data);
     mark *event;
     CUgraph_st *graph;
     void *payload() { return this + 1; }
@@ -131,11 +134,12 @@ operation *make_operation(operation_kind kind, size_t payload_bytes);
 bool reaches(const char *what, const void *address, size_t bytes); /* else a fault */
 
 cudaError_t enqueue(CUstream_st *s, operation *o); /* takes it */
-void advance(CUstream_st *s);                      /* by one operation, of this or another stream */
+bool advance(CUstream_st *s); /* by one operation, of this or another stream; false: all wait for others */
+/* These let go of the lock while they wait for other threads or processes. */
 void finish(CUstream_st *s);
-void finish(const mark *m);
-void finish_all();
-void discard_all(); /* after a fault */
+void finish(mark *m);
+void finish_all(int device); /* -1: of all */
+void discard_all();          /* after a fault */
 
 cudaError_t record(CUevent_st *event, CUstream_st *s);
 cudaError_t wait_for(CUstream_st *s, mark *m);

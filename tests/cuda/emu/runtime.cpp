@@ -97,7 +97,8 @@ cudaError_t allocate(void **address, size_t bytes)
     *address = nullptr;
     if (allocation_fails()) return cudaErrorMemoryAllocation;
     if (!bytes) return cudaSuccess;
-    if (bytes <= limit && emu::memory_taken() <= limit - bytes) *address = emu::take_memory(bytes, 256);
+    if (bytes <= limit && emu::memory_taken() <= limit - bytes)
+        *address = emu::take_memory(bytes, 256, current_device);
     return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -129,55 +130,9 @@ cudaError_t enqueue_copy(CUstream_st *s, void *to, const void *from, size_t byte
     return enqueue(s, o);
 }
 
-const struct {
-    cudaError_t error;
-    const char *name, *words;
-} error_names[] = {
-#define NAMED(name, words)                                                                                   \
-  {                                                                                                          \
-    name, #name, words                                                                                       \
-  }
-    NAMED(cudaSuccess, "no error"),
-    NAMED(cudaErrorInvalidValue, "invalid argument"),
-    NAMED(cudaErrorMemoryAllocation, "out of memory"),
-    NAMED(cudaErrorInvalidConfiguration, "invalid configuration argument"),
-    NAMED(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
-    NAMED(cudaErrorNoDevice, "no CUDA-capable device is detected"),
-    NAMED(cudaErrorInvalidDevice, "invalid device ordinal"),
-    NAMED(cudaErrorInvalidResourceHandle, "invalid resource handle"),
-    NAMED(cudaErrorNotReady, "device not ready"),
-    NAMED(cudaErrorLaunchFailure, "unspecified launch failure"),
-    NAMED(cudaErrorNotPermitted, "operation not permitted"),
-    NAMED(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
-    NAMED(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
-    NAMED(cudaErrorStreamCaptureMerge, "operation would result in a merge of separate capture sequences"),
-    NAMED(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
-    NAMED(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
-    NAMED(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
-    NAMED(cudaErrorStreamCaptureImplicit,
-          "operation would make the legacy stream depend on a capturing stream"),
-    NAMED(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
-    NAMED(cudaErrorStreamCaptureWrongThread, "attempt to terminate a capture from another thread"),
-#undef NAMED
-};
-
 }  // namespace
 
 /* ---- errors ---- */
-
-const char *cudaGetErrorName(cudaError_t error)
-{
-    for (const auto &e : error_names)
-        if (e.error == error) return e.name;
-    return "unrecognized error code";
-}
-
-const char *cudaGetErrorString(cudaError_t error)
-{
-    for (const auto &e : error_names)
-        if (e.error == error) return e.words;
-    return "unrecognized error code";
-}
 
 cudaError_t cudaPeekAtLastError(void)
 {
@@ -322,7 +277,7 @@ cudaError_t cudaFree(void *address)
     return call(ALWAYS, [&]() -> cudaError_t {
         cudaError_t error = no_capture();
         if (error || !address) return error;
-        finish_all();
+        finish_all(current_device);
         counts.frees++;
         if (emu::give_memory(address)) return cudaSuccess;
         emu::fail("memory is freed that is none of the device");
@@ -370,7 +325,7 @@ cudaError_t cudaFreeHost(void *address)
     return call(ALWAYS, [&]() -> cudaError_t {
         cudaError_t error = no_capture();
         if (error || !address) return error;
-        finish_all();
+        finish_all(current_device);
         if (emu::give_pinned(address)) return cudaSuccess;
         emu::fail("memory is freed that is not pinned");
         return cudaErrorInvalidValue;
@@ -392,7 +347,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
         emu::address_kind kind = emu::kind_of(address, 1);
         void *known = const_cast<void *>(address);
         if (kind == emu::DEVICE)
-            *attributes = {cudaMemoryTypeDevice, 0, known, nullptr};
+            *attributes = {cudaMemoryTypeDevice, emu::device_of(address), known, nullptr};
         else if (kind == emu::PINNED)
             *attributes = {cudaMemoryTypeHost, 0, known, known};
         else
@@ -637,7 +592,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     return with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
         if (!is_object(exec, EXEC)) return strange("graph");
-        operation *o = make_operation(REPLAY, 0);
+        operation *o = make_operation(REPLAY, static_cast<size_t>(exec->graph->count));
         o->graph = exec->graph;
         o->graph->refs++;
         counts.graph_launches++;
@@ -708,10 +663,44 @@ void emu::enqueue_launch(const launch_shape &shape, const void *closure, size_t 
 
 /* ---- control ---- */
 
+int emu_meet(void *stream, int (*meet)(const void *), void (*gone)(const void *), const void *data,
+             size_t bytes)
+{
+    return with_stream(static_cast<cudaStream_t>(stream), [&](CUstream_st *s) -> cudaError_t {
+        operation *o = make_operation(MEET, bytes);
+        memcpy(o->payload(), data, bytes);
+        o->meet = meet;
+        o->gone = gone;
+        counts.launches++;
+        return enqueue(s, o);
+    });
+}
+
+int emu_device(void)
+{
+    return current_device;
+}
+
+int emu_device_of(const void *address)
+{
+    emu::guard held;
+    return emu::kind_of(address, 1) == emu::DEVICE ? emu::device_of(address) : -1;
+}
+
+int emu_stream_device(void *stream)
+{
+    int device = -1;
+    with_stream(static_cast<cudaStream_t>(stream), [&](CUstream_st *s) -> cudaError_t {
+        device = s->device;
+        return cudaSuccess;
+    });
+    return device;
+}
+
 void emu_timing(int how, uint64_t seed)
 {
     call(ALWAYS, [&]() -> cudaError_t {
-        finish_all();
+        finish_all(-1);
         emu::timing = how;
         emu::seed(seed);
         return cudaSuccess;
@@ -727,14 +716,14 @@ void emu_protect(int on)
 void *emu_alloc(size_t bytes, size_t alignment)
 {
     emu::guard held;
-    return emu::take_memory(bytes, alignment);
+    return emu::take_memory(bytes, alignment, current_device);
 }
 
 void emu_free(void *address)
 {
     if (!address) return;
     emu::guard held;
-    finish_all();
+    finish_all(current_device);
     emu::give_memory(address);
     emu::hide();
 }
