@@ -250,6 +250,29 @@ bool axpby_accepts(const void *args)
     return is_stored(static_cast<const xph_axpby_args *>(args)->type);
 }
 
+/* Of doubles: losses of heads. */
+__global__ void __launch_bounds__(THREADS)
+    axpby_wide(const double *x, const double *from, double *y, int64_t count, double a, double b)
+{
+    each_element(count, [&](int64_t i) { y[i] = fma(x[i], a, from[i] * b); });
+}
+
+int axpby_wide_launch(const void *args, cudaStream_t stream)
+{
+    const xph_axpby_args *a = static_cast<const xph_axpby_args *>(args);
+    double *y = static_cast<double *>(a->y);
+    const double *from = a->from ? static_cast<const double *>(a->from) : y;
+    if (!a->count) return cudaSuccess;
+    XPH_LAUNCH(axpby_wide, blocks_over(a->count), dim3(THREADS), 0, stream, static_cast<const double *>(a->x),
+               from, y, a->count, a->a, a->b);
+    return cudaGetLastError();
+}
+
+bool is_wide(const void *args)
+{
+    return static_cast<const xph_axpby_args *>(args)->type == XPH_F64;
+}
+
 /* ---- cast ---- */
 
 template <class From, class To>
@@ -300,6 +323,7 @@ const xph_cuda_candidate xph_cuda_norm2[] = {
 };
 const xph_cuda_candidate xph_cuda_axpby[] = {
     {"axpby", axpby_accepts, nullptr, axpby_launch},
+    {"axpby_wide", is_wide, nullptr, axpby_wide_launch},
     {nullptr, nullptr, nullptr, nullptr},
 };
 const xph_cuda_candidate xph_cuda_clear[] = {

@@ -1184,6 +1184,8 @@ typedef struct exphil_communicator {
     int32_t rank, ranks; /* 0 <= rank < ranks */
 } exphil_communicator;
 
+struct exphil_device_communicator; /* ranks.h */
+
 /* How the gradients of several ranks are joined. */
 enum {
     /* each rank divides by the weight of its own batch, and the mean over the ranks is taken, as in 0.1:
@@ -1248,10 +1250,13 @@ typedef struct exphil_trainer_config {
      * activations; and more time the fewer lanes a shard has (doc/scale.md). EXPHIL_E_UNSUPPORTED with accumulate, and from
      * exphil_trainer_forward. 0 and 1: the batch is computed at once */
     int32_t shards;
+    /* in the place of communicator, on a GPU, with EXPHIL_REDUCTION_SUMS: gradients stay in its memory (ranks.h);
+     * copied; NULL: none */
+    const struct exphil_device_communicator *device_communicator;
 } exphil_trainer_config;
 /* clang-format off */
 #define EXPHIL_TRAINER_CONFIG_INIT \
-  { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(exphil_trainer_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Trains a copy of the model's weights: the model stays as it is and may be played meanwhile. prefetcher

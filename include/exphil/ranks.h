@@ -83,6 +83,79 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
                                 exphil_prefetcher *prefetcher, exphil_error *error);
 
+/* ---- ranks with a GPU each ---------------------------------------------------------------------------------------- */
+
+/* What exphil_device_communicator.state says. */
+enum { EXPHIL_RANKS_OK = 0, EXPHIL_RANKS_FAILED = 1 };
+
+/* As exphil_communicator, for memory of the device: pointed to from exphil_trainer_config.device_communicator, in the place of a
+ * communicator. A trainer calls it from the thread that calls the trainer, with one stream, in the same order on all ranks; for
+ * its meetings too, which are small and are waited for. */
+typedef struct exphil_device_communicator {
+    size_t struct_size;
+    void *user;
+    /* Enqueues on stream (a cudaStream_t) that data[count] (EXPHIL_TYPE_F32 or F64, memory of the context's device, aligned to 16
+     * bytes) becomes the sum over all ranks, with the same bits on every rank. 0, or a code that is in the message of EXPHIL_E_IO.
+     * Does not wait for the stream. */
+    int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type, void *stream);
+    /* EXPHIL_RANKS_FAILED, for ever, once a rank is gone; what was done while it was OK is right. From any thread. */
+    int32_t (*state)(void *user);
+    /* Ends what is enqueued, and has everything that comes fail. Returns at once. */
+    void (*abort)(void *user);
+    int32_t rank, ranks; /* 0 <= rank < ranks */
+    int32_t
+        timeout_ms; /* how long a sum is waited for; then abort is called, and the call ends with EXPHIL_E_IO; 0 = 30000 */
+    int32_t reserved; /* must be 0 */
+} exphil_device_communicator;
+/* clang-format off */
+#define EXPHIL_DEVICE_COMMUNICATOR_INIT { sizeof(exphil_device_communicator), 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* The library's own: NCCL, which the CUDA plugin loads on demand (EXPHIL_NCCL: a path, or "none"; else libnccl.so.2; 2.18 or newer).
+ * Ranks are threads or processes, on one machine or several, each with a context on a GPU of its own. */
+typedef struct exphil_ranks exphil_ranks;
+
+#define EXPHIL_RANKS_ID_BYTES 128
+/* Names a new group of ranks: made by one rank, given by the host to all others (a pipe, a file, a message), used once.
+ * EXPHIL_E_UNSUPPORTED: the context's device has no such library. EXPHIL_E_VERSION: it is too old. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_id(const exphil_context *context,
+                                                          uint8_t id[EXPHIL_RANKS_ID_BYTES],
+                                                          exphil_error *error);
+
+/* In which order a sum is taken. */
+enum {
+    EXPHIL_SUMS_ORDERED = 0, /* that of the ranks, as on the CPU: ((0 + 1) + 2) + 3 */
+    EXPHIL_SUMS_TREE = 1,    /* ((0 + 1) + (2 + 3)) + ..., for shards */
+    /* that of NCCL's own all-reduce, the fastest within a machine: the same bits on all ranks, but not the same with another
+     * number of GPUs, another machine or another version */
+    EXPHIL_SUMS_PLAIN = 2
+};
+
+typedef struct exphil_ranks_config {
+    size_t struct_size;
+    const uint8_t *id;         /* [EXPHIL_RANKS_ID_BYTES] */
+    const exphil_model *model; /* that is trained: its gradients are the longest sum */
+    int32_t rank, ranks;       /* 0 <= rank < ranks <= 256 */
+    int32_t sums;              /* EXPHIL_SUMS_... */
+    int32_t start_ms;          /* how long open waits for the other ranks; 0 = 600000 */
+    int32_t timeout_ms;        /* of the communicator; 0 = 30000 */
+    int32_t reserved;          /* must be 0 */
+} exphil_ranks_config;
+/* clang-format off */
+#define EXPHIL_RANKS_CONFIG_INIT { sizeof(exphil_ranks_config), 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* By all ranks at once; waits for them. EXPHIL_E_INVALID names the field; EXPHIL_E_MISMATCH the rank that has other ranks, sums or
+ * another size of model; EXPHIL_E_IO: start_ms is over, or the library failed. ranks is of the model's context. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_open(const exphil_ranks_config *config,
+                                                            exphil_ranks **ranks, exphil_error *error);
+/* For exphil_trainer_config; good until close. Serves one trainer. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_communicator(exphil_ranks *ranks,
+                                                                    exphil_device_communicator *communicator,
+                                                                    exphil_error *error);
+/* After the trainer's end, by all ranks; one that failed does not wait for them. NULL is allowed. */
+EXPHIL_API void exphil_ranks_close(exphil_ranks *ranks);
+
 #ifdef __cplusplus
 }
 #endif

@@ -87,6 +87,8 @@ enum {
     XPH_LEAST_exphil_op_info = sizeof(exphil_op_info),                         /* not released */
     XPH_LEAST_exphil_plan_config = sizeof(exphil_plan_config),                 /* not released */
     XPH_LEAST_exphil_plan = sizeof(exphil_plan),                               /* not released */
+    XPH_LEAST_exphil_device_communicator = sizeof(exphil_device_communicator), /* not released */
+    XPH_LEAST_exphil_ranks_config = sizeof(exphil_ranks_config),               /* not released */
 };
 #else
 #  define XPH_LEAST(type) sizeof(type)

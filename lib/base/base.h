@@ -196,6 +196,7 @@ void xph_mutex_unlock(xph_mutex *mutex);
 void xph_mutex_wait(xph_mutex *mutex);                 /* unlock, sleep until broadcast, lock */
 void xph_mutex_wait_for(xph_mutex *mutex, int64_t ns); /* the same, at most so long */
 void xph_mutex_broadcast(xph_mutex *mutex);
+void xph_sleep(int64_t ns); /* less than a second */
 
 /* ---- CPU ----------------------------------------------------------------------------------------------- */
 

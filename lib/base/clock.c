@@ -10,3 +10,9 @@ int64_t xph_clock_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+void xph_sleep(int64_t ns)
+{
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)ns};
+    (void)nanosleep(&pause, NULL);
+}

@@ -86,7 +86,8 @@ static exphil_status fetch(const exphil_trainer *trainer, double head[XPH_SAID_N
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     XPH_TRY(backend->download(stream, head, trainer->control->head, sizeof trainer->control->head));
-    XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
+    if (!trainer->device_ranks.all_reduce)
+        XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
     return backend->stream_wait(stream);
 }
 
@@ -96,15 +97,23 @@ static exphil_status apply(exphil_trainer *trainer)
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     XPH_TRY(backend->upload(stream, trainer->control->head, trainer->said[trainer->communicator.ranks].number,
                             sizeof trainer->control->head));
-    XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
+    if (!trainer->device_ranks.all_reduce)
+        XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
     XPH_TRY(xph_trainer_run(trainer, XPH_PART_LAST));
     return backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read, stream);
+}
+
+static exphil_status sum_gradients(const exphil_trainer *trainer, exphil_error *error)
+{
+    const exphil_optimizer *optimizer = trainer->optimizer;
+    if (trainer->device_ranks.all_reduce) return xph_device_ranks_sum(trainer, error);
+    return xph_ranks_reduce(trainer, trainer->shared, optimizer->weights,
+                            optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error);
 }
 
 static exphil_status sum(exphil_trainer *trainer, exphil_status status, exphil_error *error)
 {
     _Static_assert((int)EXPHIL_HEADS_MAX <= (int)XPH_SAID_NUMBERS, "losses of heads have room in a meeting");
-    const exphil_optimizer *optimizer = trainer->optimizer;
     struct xph_said own = {.call = 0.0};
     if (status >= 0) {
         status = fetch(trainer, own.number);
@@ -114,8 +123,7 @@ static exphil_status sum(exphil_trainer *trainer, exphil_status status, exphil_e
     }
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SUM, own, status, error));
     sum_heads(trainer);
-    XPH_TRY(xph_ranks_reduce(trainer, trainer->shared, optimizer->weights,
-                             optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error));
+    XPH_TRY(sum_gradients(trainer, error));
     status = apply(trainer);
     return status < 0 ? xph_fail_device(error, trainer->device, status,
                                         "trainer: the device failed to take its gradients")

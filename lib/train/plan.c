@@ -1,7 +1,7 @@
 /* The memory that a training will take. Model, optimizer and trainer are made by their own functions on a context that
  * measures (lib/device/measure.c), and looked at; what a prefetcher takes is told by the functions that it allocates by. */
 #include "train/checkpoint.h"
-#include "train/train.h"
+#include "train/ranks.h"
 
 #include <exphil/plan.h>
 
@@ -97,6 +97,7 @@ static void add_trainer(measured *m)
     add_block(m, EXPHIL_PLAN_GRADIENTS, t->arena_bytes);
     if (t->shared) add_host(m, EXPHIL_PLAN_GRADIENTS, t->arena_bytes);
     add_block(m, EXPHIL_PLAN_GRADIENTS, t->joining_bytes);
+    add_block(m, EXPHIL_PLAN_WORKSPACE, xph_device_ranks_bytes(t));
     add_block(m, EXPHIL_PLAN_MOMENTS, t->optimizer->arena_bytes);
     add_block(m, EXPHIL_PLAN_MOMENTS, t->optimizer->arena_bytes);
     if (t->optimizer->average) add_block(m, EXPHIL_PLAN_AVERAGE, t->optimizer->arena_bytes);

@@ -143,6 +143,9 @@ static exphil_status check(const exphil_trainer *trainer, const exphil_prefetche
 {
     if (!xph_ranks_meet(trainer))
         return xph_fail(error, EXPHIL_E_STATE, "trainer: its reduction is not EXPHIL_REDUCTION_SUMS");
+    if (trainer->device_ranks.all_reduce)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "trainer with a device_communicator: save, and resume with the other ranks");
     if (!trainer->prefetcher)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer without a prefetcher: save, and resume with the other ranks");

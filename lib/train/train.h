@@ -177,6 +177,18 @@ typedef struct xph_own_past {
     size_t d_memory_bytes;
 } xph_own_past;
 
+/* Sums over ranks on the device (ranks_device.c): what the host gave for them, and what they need. */
+typedef struct xph_device_ranks {
+    void *user;
+    int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type, void *stream);
+    int32_t (*state)(void *user);
+    void (*abort)(void *user);
+    int32_t timeout_ms, reserved;
+    void *exchange; /* on the device, for meetings */
+    xph_stream *stream;
+    xph_event *before, *done;
+} xph_device_ranks;
+
 struct exphil_trainer {
     exphil_context *context;
     atomic_int references; /* the caller's handle and every learner */
@@ -188,6 +200,7 @@ struct exphil_trainer {
     xph_losses losses;
     exphil_communicator communicator; /* all_reduce NULL: alone */
     void *shared;                     /* host copy of the gradients for it */
+    xph_device_ranks device_ranks;    /* all_reduce NULL: there are none */
     struct xph_said *said; /* by all ranks, in the last meeting (ranks.h); NULL: they do not meet */
     int64_t accumulate;
     int32_t fake_quantize;                  /* 0, EXPHIL_TYPE_BF16 or EXPHIL_TYPE_I8 */

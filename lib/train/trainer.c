@@ -38,6 +38,7 @@ static void free_trainer(exphil_trainer *trainer)
         backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
     if (trainer->control) backend->free(trainer->device, trainer->control, sizeof *trainer->control);
     xph_pending_destroy(trainer);
+    xph_device_ranks_drop(trainer);
     xph_notes_free(context, &trainer->notes);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
     if (trainer->said) xph_ranks_forget(context, trainer->said, trainer->communicator.ranks);
@@ -207,8 +208,14 @@ exphil_status xph_communicator_take(const exphil_communicator *given, exphil_com
 static exphil_status take_communicator(exphil_trainer *trainer, const exphil_trainer_config *config,
                                        exphil_error *error)
 {
+    const bool sums = config->reduction == EXPHIL_REDUCTION_SUMS;
     XPH_TRY(xph_communicator_take(config->communicator, &trainer->communicator, error));
-    if (!config->communicator || config->reduction != EXPHIL_REDUCTION_SUMS) return EXPHIL_OK;
+    if (config->device_communicator && (config->communicator || !sums))
+        return xph_fail(error, EXPHIL_E_INVALID, "trainer config: device_communicator %s",
+                        sums ? "and communicator are both given" : "needs EXPHIL_REDUCTION_SUMS");
+    if (config->device_communicator)
+        XPH_TRY(xph_device_ranks_make(trainer, config->device_communicator, error));
+    if (!trainer->communicator.all_reduce || !sums) return EXPHIL_OK;
     trainer->said = xph_ranks_said(trainer->context, trainer->communicator.ranks, error);
     return trainer->said ? EXPHIL_OK : EXPHIL_E_MEMORY;
 }

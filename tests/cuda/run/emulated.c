@@ -53,6 +53,21 @@ fake_blaslt *emulated_blaslt(void)
     return fake;
 }
 
+fake_nccl *emulated_nccl(int devices)
+{
+    void *library = dlopen(EMULATED_NCCL, RTLD_NOW | RTLD_LOCAL),
+         *plugin = dlopen(EMULATED_FOLDER "/libexphil_cuda.so", RTLD_NOW | RTLD_LOCAL);
+    if (!library || !plugin) fail_msg("%s", dlerror());
+    fake_nccl *fake = find(library, "fake");
+    *(void **)(&fake->meet) = find(plugin, "emu_meet");
+    *(void **)(&fake->device) = find(plugin, "emu_device");
+    *(void **)(&fake->device_of) = find(plugin, "emu_device_of");
+    *(void **)(&fake->stream_device) = find(plugin, "emu_stream_device");
+    fake->capturing = emulated_gpu()->capturing;
+    emulated_gpu()->devices(devices, 0);
+    return fake;
+}
+
 exphil_context *emulated_context(void)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;

@@ -4,10 +4,13 @@
 
 #include "emu_control.h"
 #include "fake_blaslt.h"
+#include "fake_nccl.h"
 #include "test.h"
 #include "test_places.h"
 
 #define EMULATED_FOLDER EXPHIL_BINARY_DIR "/tests/plugin-emulated"
+/* For EXPHIL_NCCL. */
+#define EMULATED_NCCL   EMULATED_FOLDER "/libfake_nccl.so"
 /* For EXPHIL_CUBLASLT, before a device is opened. */
 #define EMULATED_BLASLT EMULATED_FOLDER "/libfake_cublasLt.so"
 
@@ -37,5 +40,7 @@ void emulated_clean(void);
 exphil_context *emulated_context(void);
 /* The stand-in for cuBLASLt, at work on this device. */
 fake_blaslt *emulated_blaslt(void);
+/* The stand-in for NCCL, over so many devices. */
+fake_nccl *emulated_nccl(int devices);
 
 #endif
