@@ -111,8 +111,8 @@ typedef struct exphil_device_communicator {
 #define EXPHIL_DEVICE_COMMUNICATOR_INIT { sizeof(exphil_device_communicator), 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* The library's own: NCCL, which the CUDA plugin loads on demand (EXPHIL_NCCL: a path, or "none"; else libnccl.so.2; 2.18 or newer).
- * Ranks are threads or processes, on one machine or several, each with a context on a GPU of its own. */
+/* The library's own: NCCL, which the CUDA plugin loads on demand (EXPHIL_NCCL: a path, or "none"; else libnccl.so.2; 2.18 or
+ * newer). Ranks are threads or processes, on one machine or several, each with a context on a GPU of its own. */
 typedef struct exphil_ranks exphil_ranks;
 
 #define EXPHIL_RANKS_ID_BYTES 128
@@ -131,6 +131,7 @@ enum {
     EXPHIL_SUMS_PLAIN = 2
 };
 
+/* One rank of a group, with a GPU of its own. */
 typedef struct exphil_ranks_config {
     size_t struct_size;
     const uint8_t *id;         /* [EXPHIL_RANKS_ID_BYTES] */

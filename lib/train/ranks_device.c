@@ -58,8 +58,11 @@ exphil_status xph_device_ranks_make(exphil_trainer *trainer, const exphil_device
     d->state = known.state;
     d->abort = known.abort;
     d->timeout_ms = known.timeout_ms ? known.timeout_ms : TIMEOUT_MS;
-    trainer->communicator =
-        (exphil_communicator){sizeof trainer->communicator, trainer, through_device, known.rank, known.ranks};
+    trainer->communicator = (exphil_communicator){.struct_size = sizeof trainer->communicator,
+                                                  .user = trainer,
+                                                  .all_reduce = through_device,
+                                                  .rank = known.rank,
+                                                  .ranks = known.ranks};
     return make(d, trainer->device, error);
 }
 

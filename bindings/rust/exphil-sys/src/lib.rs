@@ -54,7 +54,7 @@ versioned! {
     exphil_plan exphil_examination exphil_examined exphil_melee_reward_config exphil_outcome_config
     exphil_outcome_metrics exphil_forward exphil_world exphil_rollout_config exphil_learner_config
     exphil_learner_metrics exphil_match_config exphil_match_result exphil_record exphil_block_info
-    exphil_live_config exphil_live_info exphil_scan_args exphil_attention_args exphil_rnn_args exphil_norm_args
+    exphil_live_config exphil_live_info exphil_device_communicator exphil_ranks_config exphil_scan_args exphil_attention_args exphil_rnn_args exphil_norm_args
     exphil_conv_args exphil_adamw_args exphil_ops_config exphil_op_info
 }
 
