@@ -96,6 +96,8 @@ ENUMS = {
                 "doc": "Which weights of a trainer: as they are, or the running average."},
     "Reduction": {"first": "EXPHIL_REDUCTION_MEANS", "prefix": "EXPHIL_REDUCTION_",
                   "doc": "How gradients of ranks are joined. MEANS: the mean of what each has. SUMS: as of one joint batch."},
+    "Sums": {"first": "EXPHIL_SUMS_ORDERED", "prefix": "EXPHIL_SUMS_",
+             "doc": "Order in which GPUs add up: of the ranks, as a tree, or as NCCL does."},
     "Deliver": {"first": "EXPHIL_DELIVER_DUE", "prefix": "EXPHIL_DELIVER_",
                 "doc": "DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."},
     "End": {"first": "EXPHIL_GOES_ON", "prefix": "EXPHIL_",

@@ -150,12 +150,12 @@ typedef struct exphil_ranks_config {
  * another size of model; EXPHIL_E_IO: start_ms is over, or the library failed. ranks is of the model's context. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_open(const exphil_ranks_config *config,
                                                             exphil_ranks **ranks, exphil_error *error);
-/* For exphil_trainer_config; good until close. Serves one trainer. */
+/* For exphil_trainer_config; good until destroy. Serves one trainer. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_communicator(exphil_ranks *ranks,
                                                                     exphil_device_communicator *communicator,
                                                                     exphil_error *error);
 /* After the trainer's end, by all ranks; one that failed does not wait for them. NULL is allowed. */
-EXPHIL_API void exphil_ranks_close(exphil_ranks *ranks);
+EXPHIL_API void exphil_ranks_destroy(exphil_ranks *ranks);
 
 #ifdef __cplusplus
 }

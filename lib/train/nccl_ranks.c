@@ -84,13 +84,13 @@ exphil_status exphil_ranks_open(const exphil_ranks_config *config, exphil_ranks 
     made->config.id = NULL; /* the caller's */
     made->config.model = NULL;
     if (status < 0)
-        exphil_ranks_close(made);
+        exphil_ranks_destroy(made);
     else
         *ranks = made;
     return status;
 }
 
-void exphil_ranks_close(exphil_ranks *ranks)
+void exphil_ranks_destroy(exphil_ranks *ranks)
 {
     if (!ranks) return;
     exphil_context *context = ranks->context;

@@ -89,7 +89,7 @@ static void one_rank(thread_rank *rank)
     train(g, rank->rank, &run);
     exphil_trainer_destroy(run.trainer);
     run.trainer = NULL;
-    exphil_ranks_close(ranks);
+    exphil_ranks_destroy(ranks);
     train_end(&run);
 }
 
@@ -246,7 +246,7 @@ static void refusals(void **state)
     assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
     assert_string_equal(error.message, "ranks config: sums is 3, not EXPHIL_SUMS_...");
     assert_null(ranks);
-    exphil_ranks_close(NULL);
+    exphil_ranks_destroy(NULL);
     train_end(&run);
     plan.device = NULL;
     run = train_begin(&plan);

@@ -48,6 +48,7 @@ from .constants import (  # noqa: E402
     SlpResult,
     Split,
     Stop,
+    Sums,
     Value,
     Weights,
 )
@@ -79,6 +80,7 @@ from .match import match  # noqa: E402
 from .model import Examined, Model  # noqa: E402
 from .plan import plan  # noqa: E402
 from .prefetcher import Batch, Prefetcher, rank_lanes  # noqa: E402
+from .ranks import Ranks, ranks_id  # noqa: E402
 from .records import (  # noqa: E402
     BlockInfo,
     Comparison,
@@ -195,6 +197,7 @@ __all__ = [
     "Prefetcher",
     "PrefetcherInfo",
     "Presence",
+    "Ranks",
     "Record",
     "Reduction",
     "Refusal",
@@ -221,6 +224,7 @@ __all__ = [
     "StateError",
     "Stop",
     "Stream",
+    "Sums",
     "Tensor",
     "TensorInfo",
     "Trainer",
@@ -239,6 +243,7 @@ __all__ = [
     "ops",
     "plan",
     "rank_lanes",
+    "ranks_id",
     "refused_name",
     "slp",
 ]

@@ -102,6 +102,14 @@ class Reduction(IntEnum):
     SUMS = lib.EXPHIL_REDUCTION_SUMS
 
 
+class Sums(IntEnum):
+    """Order in which GPUs add up: of the ranks, as a tree, or as NCCL does."""
+
+    ORDERED = lib.EXPHIL_SUMS_ORDERED
+    TREE = lib.EXPHIL_SUMS_TREE
+    PLAIN = lib.EXPHIL_SUMS_PLAIN
+
+
 class Deliver(IntEnum):
     """DUE: a step gives the action that is due on this frame. DECIDED: the one just decided."""
 

@@ -126,6 +126,7 @@ _OUTPUT = {
     lib.exphil_live_create: "exphil_live",
     lib.exphil_live_model: "exphil_model",
     lib.exphil_ops_create: "exphil_ops",
+    lib.exphil_ranks_open: "exphil_ranks",
 }
 
 

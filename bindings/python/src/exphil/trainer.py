@@ -17,6 +17,7 @@ from .losses import HeadLoss, losses_pointer
 from .model import Model
 from .prefetcher import Batch, batch_config, prefetcher_info, rank_lanes, sampling_config
 from .progress import Progress
+from .ranks import Ranks
 from .records import Metrics, OptimizerInfo, OutcomeMetrics, PrefetcherInfo, Report
 from .structs import empty, read
 from .told import Condition, told_columns
@@ -81,7 +82,7 @@ class Trainer(Handle):
 
     dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
     resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*, first_lane, lane_count; mode,
-    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to shards), by name; 0 and
+    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to device_communicator), by name; 0 and
     None stand for the library's defaults. One thread at a time.
     """
 
@@ -144,6 +145,7 @@ class Trainer(Handle):
         as_played: bool = False,
         reduction: Code = Reduction.MEANS,
         shards: int = 0,
+        device_communicator: Optional[Ranks] = None,
     ) -> None:
         expect(model, Model, "model")
         if dataset is not None:
@@ -168,8 +170,9 @@ class Trainer(Handle):
             resume_new_total=resume_new_total,
         )
         joint = code(Reduction, reduction, "reduction") == Reduction.SUMS and not lane_count
-        if communicator is not None and dataset is not None and joint:
-            first_lane, lane_count = rank_lanes(batch or _BATCH, communicator.rank, communicator.ranks)
+        group = device_communicator if communicator is None else communicator
+        if group is not None and dataset is not None and joint:
+            first_lane, lane_count = rank_lanes(batch or _BATCH, group.rank, group.ranks)
         sampling = sampling_config(
             model,
             mode,
@@ -211,6 +214,7 @@ class Trainer(Handle):
             as_played=as_played,
             reduction=code(Reduction, reduction, "reduction"),
             shards=shards,
+            device_communicator=None if device_communicator is None else config.keep(device_communicator)._lend(config),
         )
         self._open(model, dataset, optimizer, sampling, config)
 

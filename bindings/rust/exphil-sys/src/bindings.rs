@@ -2656,7 +2656,7 @@ extern "C" {
     ) -> exphil_status;
 }
 extern "C" {
-    pub fn exphil_ranks_close(ranks: *mut exphil_ranks);
+    pub fn exphil_ranks_destroy(ranks: *mut exphil_ranks);
 }
 pub const EXPHIL_OP_SCAN: _bindgen_ty_25 = 1;
 pub const EXPHIL_OP_SCAN_GRAD: _bindgen_ty_25 = 2;

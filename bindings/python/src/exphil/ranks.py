@@ -1,0 +1,64 @@
+"""Ranks with a GPU each, whose gradients are added up on the GPUs."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ._native import ffi, lib
+from .codes import Code, code
+from .constants import Sums
+from .context import Context, context_or_default
+from .handle import Config, Handle, expect
+from .model import Model
+
+
+def ranks_id(context: Optional[Context] = None) -> bytes:
+    """Names a new group of ranks: made by one of them, given to all others by a pipe, a file or a message, used once.
+    UnsupportedError where the context's device has no NCCL."""
+    owner = context_or_default(context)
+    made = ffi.new("uint8_t[]", int(lib.EXPHIL_RANKS_ID_BYTES))
+    owner._core.call(lib.exphil_ranks_id, owner._handle, made)
+    return bytes(made)
+
+
+class Ranks(Handle):
+    """One rank of a group that adds up by NCCL: Trainer(..., device_communicator=ranks, reduction="sums"). Made by all ranks at
+    once; each has the model, on a context of a GPU of its own. Close the trainer first.
+
+    sums: "ordered" as on the CPU, "tree" for shards, "plain" as NCCL is fastest. start_ms: how long the other ranks are waited for
+    here (0: ten minutes); timeout_ms: how long in an update (0: 30000).
+    """
+
+    __slots__ = ("_rank", "_ranks")
+
+    def __init__(
+        self, model: Model, id: bytes, rank: int, ranks: int, *, sums: Code = Sums.ORDERED, start_ms: int = 0, timeout_ms: int = 0
+    ) -> None:
+        expect(model, Model, "model")
+        if not isinstance(id, bytes) or len(id) != lib.EXPHIL_RANKS_ID_BYTES:
+            raise TypeError(f"id must be {int(lib.EXPHIL_RANKS_ID_BYTES)} bytes of ranks_id")
+        config = Config("exphil_ranks_config")
+        config.set(
+            id=config.keep(ffi.from_buffer("uint8_t[]", id)), model=model._handle, rank=rank, ranks=ranks,
+            sums=code(Sums, sums, "sums"), start_ms=start_ms, timeout_ms=timeout_ms,
+        )
+        self._core, self._rank, self._ranks = model._core, rank, ranks
+        self._handle = self._core.create(lib.exphil_ranks_open, config)
+
+    @property
+    def rank(self) -> int:
+        """Which one this is, from 0."""
+        return self._rank
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return self._ranks
+
+    def _lend(self, config: Config) -> Any:
+        """What a trainer's configuration points to."""
+        native = config.keep(Config("exphil_device_communicator"))
+        self._core.call(lib.exphil_ranks_communicator, self._handle, native.struct)
+        return native.struct
+
+
+__all__ = ["Ranks", "ranks_id"]
