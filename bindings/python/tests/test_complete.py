@@ -21,7 +21,8 @@ NOT_SETTINGS = {
     "cancel_user",
     "condition_count", "delay_count"}
 NOT_CONSTANTS = re.compile(
-    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|NOTES_MOST|AGREE_MOST|RANKS_\w+|PLAN_PURPOSES|REFUSED_REASONS"
+    r"EXPHIL_(OK|END|AGAIN|E_\w+|IO_\w+|VERSION\w*|\w+_MAX|LATENCY_BUCKETS|NOTES_MOST|AGREE_MOST|RANKS_\w+"
+    r"|PLAN_PURPOSES|REFUSED_REASONS"
     r"|OP_\w+|OPS_F32|OPS_F64|PY_\w+"  # exphil.ops has functions, and the type is that of the arrays
     r"|SLP_(FIRST_\w+|FRAME_LIMIT|PORTS|STREAM_ITEMS|CONTAINER|BARE|GAMES|METADATA_\w+))"
 )

@@ -82,8 +82,8 @@ class Trainer(Handle):
 
     dataset None is for step_batch, forward and learners. The settings are those of the C structs exphil_optimizer_config (rate to
     resume_new_total), exphil_sampling (batch to buffers, shuffle_frames to mirror, balance_*, first_lane, lane_count; mode,
-    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to device_communicator), by name; 0 and
-    None stand for the library's defaults. One thread at a time.
+    delays, slots, neutral_start and conditions are the model's) and exphil_trainer_config (losses to device_communicator), by
+    name; 0 and None stand for the library's defaults. One thread at a time.
     """
 
     __slots__ = ("_optimizer", "_prefetcher", "_kept", "_heads", "_sizes", "_type", "_half", "_dataset", "_sampling")
