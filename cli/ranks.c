@@ -64,8 +64,8 @@ static bool find(void *library, const char *path, const char *name, void *functi
     void *found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
     if (!found)
-        fprintf(stderr, "exphil: --mpi: %s has no %s: it is of another version than this program, %s\n", path,
-                name, exphil_version_string());
+        fprintf(stderr, "exphil: --mpi: %s has no %s: it is of another version than this program\n", path,
+                name);
     return found != NULL;
 }
 

@@ -47,18 +47,18 @@ static void bytes_text(uint64_t bytes, char *text, size_t size)
 
 bool train_auto_batch(train_state *r, int64_t full)
 {
-    const int64_t ranks = ranks_count(r->options->ranks);
+    const int64_t count = ranks_count(r->options->ranks);
     exphil_plan plan;
     exphil_error error = EXPHIL_ERROR_INIT;
     char text[32];
-    if (!ask(r, ranks, &plan, &error)) return complain("--batch auto", &error) == 0;
+    if (!ask(r, count, &plan, &error)) return complain("--batch auto", &error) == 0;
     double largest = (double)plan.largest_batch; /* of this rank */
     if (!plan.largest_batch) return train_advise_memory(r);
     if (!ranks_least(r->options->ranks, &largest)) return false;
     r->batch = full < AUTO_MOST ? full : AUTO_MOST;
-    if (r->batch < ranks) r->batch = ranks;
-    bool memory = (int64_t)largest * ranks < r->batch;
-    if (memory) r->batch = (int64_t)largest * ranks;
+    if (r->batch < count) r->batch = count;
+    bool memory = (int64_t)largest * count < r->batch;
+    if (memory) r->batch = (int64_t)largest * count;
     if (!ask(r, r->batch, &plan, &error)) return complain("--batch auto", &error) == 0;
     bytes_text(plan.host_peak_bytes + plan.device_peak_bytes, text, sizeof text);
     if (shown(r))
@@ -89,11 +89,11 @@ bool train_advise_memory(train_state *r)
 {
     exphil_plan plan;
     exphil_error error = EXPHIL_ERROR_INIT;
-    const int64_t ranks = ranks_count(r->options->ranks);
+    const int64_t count = ranks_count(r->options->ranks);
     train_drop(r);
-    if (!r->model || !ask(r, ranks, &plan, &error)) return false;
+    if (!r->model || !ask(r, count, &plan, &error)) return false;
     if (plan.largest_batch)
-        fprintf(stderr, "exphil: --batch %" PRId64 " is the largest that fits\n", plan.largest_batch * ranks);
+        fprintf(stderr, "exphil: --batch %" PRId64 " is the largest that fits\n", plan.largest_batch * count);
     else
         fprintf(stderr, "exphil: not even one sequence at a time fits: take %s\n", remedy(&plan));
     return false;

@@ -96,7 +96,7 @@ static void show_words(const train_state *r, char *to, size_t size)
 {
     outcome_words(r, to, size);
     size_t used = strlen(to);
-    if (r->options->ranks)
+    if (ranks_count(r->options->ranks) > 1)
         (void)snprintf(to + used, size - used, "  %" PRId32 " ranks", ranks_count(r->options->ranks));
 }
 
