@@ -26,8 +26,8 @@ int32_t ranks_count(const ranks *r); /* NULL: 1 */
 bool ranks_first(const ranks *r);    /* rank 0, which writes and tells */
 const exphil_communicator *ranks_communicator(const ranks *r);
 
-/* Calls of all ranks. The least of their numbers; are all of them fine; and, are all numbers equal: if not, rank 0 says which rank has another `what`.
- * False also where they failed, which is said. NULL: as they are. */
+/* Calls of all ranks. The least of their numbers; are all of them fine; and, are all numbers equal: if not, rank 0 says which
+ * rank has another `what`. False also where they failed, which ranks_end says. NULL: as they are. */
 bool ranks_least(ranks *r, double *number);
 bool ranks_all(ranks *r, bool fine);
 bool ranks_same(ranks *r, double number, const char *what);

@@ -48,7 +48,7 @@ typedef struct train_options {
     bool mpi;
     double mpi_timeout; /* seconds */
     ranks *ranks;       /* of --mpi; NULL: this process is alone */
-    bool began; /* --resume was asked for, and there was nothing to go on from: resume is false */
+    bool began;         /* --resume was asked for, and there was nothing to go on from: resume is false */
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];

@@ -181,7 +181,8 @@ def refused():
     said = train("of3", 3, *plan, status=1, says="p.st is there already")
     check(said.count("is there already") == 1, f"said by more ranks than one: {said}")
     check(files("of3") == before, "a run that was refused changed files")
-    train("of3", 2, "--resume", "--updates", "12", "--hidden", "16", "--held-out", "0.4", "--keep", "2", status=1, says="exphil: --hidden: the")
+    train("of3", 2, "--resume", "--updates", "12", "--hidden", "16", "--held-out", "0.4", "--keep", "2", status=1,
+          says="exphil: --hidden: the")
 
     def one(words, status, says, **variables):
         done = subprocess.run([EXPHIL, *words], cwd=work, capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -234,8 +235,8 @@ def library(module):
     if flags.returncode != 0:
         return None
     made = work / f"libexphil_mpi.{module}.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-I",
-                    SOURCE / "include", SOURCE / "mpi/exphil_mpi.c", "-o", made, *flags.stdout.split()], check=True)
+    words = ["-std=c11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-I", SOURCE / "include"]
+    subprocess.run([os.environ.get("CC", "cc"), *words, SOURCE / "mpi/exphil_mpi.c", "-o", made, *flags.stdout.split()], check=True)
     return str(made)
 
 
