@@ -16,6 +16,13 @@ bool train_stopping(const train_state *r)
     return r->options->ranks ? r->stopping : stop_asked();
 }
 
+bool train_apart(const train_state *r, const exphil_error *error)
+{
+    bool apart = error->status == EXPHIL_E_DEVICE || error->status == EXPHIL_E_MISMATCH;
+    if (apart) ranks_together(r->options->ranks, false);
+    return apart;
+}
+
 bool train_agree(train_state *r, bool fine, bool *any)
 {
     enum { STOP, FAILED, ANY, NUMBERS };
@@ -24,7 +31,10 @@ bool train_agree(train_state *r, bool fine, bool *any)
         [STOP] = stop_number(), [FAILED] = fine ? 0.0 : (double)rank + 1.0, [ANY] = any && *any ? 1.0 : 0.0};
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!r->options->ranks) return fine;
-    if (exphil_trainer_agree(r->trainer, number, NUMBERS, &error) < 0) return complain("--mpi", &error) == 0;
+    if (exphil_trainer_agree(r->trainer, number, NUMBERS, &error) < 0) {
+        (void)train_apart(r, &error);
+        return complain("--mpi", &error) == 0;
+    }
     stop_ask((int)number[STOP]);
     r->stopping = number[STOP] > 0.0;
     if (any) *any = number[ANY] > 0.0;

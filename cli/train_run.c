@@ -85,7 +85,7 @@ static void measure(train_state *r, const exphil_metrics *m)
 static bool fail_update(train_state *r, const exphil_error *error)
 {
     (void)fail(r, "update", error);
-    if (!r->options->ranks) return false;
+    if (!r->options->ranks || train_apart(r, error)) return false;
     bool damaged = r->damaged && strncmp(error->message, "rank ", 5) != 0;
     r->damaged = train_agree(r, true, &damaged) && damaged;
     return false;

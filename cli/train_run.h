@@ -169,6 +169,8 @@ bool train_stopping(const train_state *r);
 /* A call of all ranks. fine: this one can go on. True: all can. A signal that one of them got all know of then. any, if it is not
  * NULL, becomes true where it is on any of them. A process alone: fine. */
 bool train_agree(train_state *r, bool fine, bool *any);
+/* After a call of all ranks that failed: may others be elsewhere than this one? Then it ends them. */
+bool train_apart(const train_state *r, const exphil_error *error);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

@@ -50,7 +50,9 @@ static bool write_scores(const train_state *r)
 static bool save_as(train_state *r, const char *path)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    return exphil_trainer_save(r->trainer, path, &error) >= 0 || complain(path, &error) == 0;
+    if (exphil_trainer_save(r->trainer, path, &error) >= 0) return true;
+    (void)train_apart(r, &error);
+    return complain(path, &error) == 0;
 }
 
 /* Under its number too. */

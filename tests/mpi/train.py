@@ -169,6 +169,8 @@ def ranks_are_one():
     check(held[0] == held[1] and held[0], f"held-out scores differ: {held}")
     record = json.loads((work / "of3/p.st.run.json").read_text())
     check("mpi" not in record and "mpi" not in record["defaults"], "the record has the ranks")
+    # What the clock of one rank says, all do.
+    train("clock", 2, each=[[*plan, "--save-minutes", minutes, *GAMES] for minutes in ("0", "0.00001")])
     # All that is to be said is said once.
     options = [word for word in SMALL if word != "--quiet"]
     said = subprocess.run([mpirun, "-n", "3", EXPHIL, "train", "--mpi", *options, "--updates", "3", "--out", "p.st", *GAMES],
