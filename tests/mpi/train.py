@@ -181,7 +181,8 @@ def ranks_are_one():
 # ---- what is refused ------------------------------------------------------------------------------------------------------
 
 def differ(folder, says, *each):
-    train(folder, 2, status=1, says=says, each=each)
+    said = train(folder, 2, status=1, says=says, each=each)
+    check(said.count(says) == 1, f"said by more ranks than one: {said}")
 
 
 def refused():
