@@ -40,7 +40,9 @@ static bool make_again(bad_batch *b, exphil_error *error)
     b->epoch = number / each;
     b->index = number % each;
     b->batch = (exphil_batch)EXPHIL_BATCH_INIT;
-    return exphil_prefetcher_create(r->train, &r->sampling, &b->prefetcher, error) >= 0 &&
+    exphil_sampling sampling = r->sampling; /* of all ranks */
+    sampling.first_lane = sampling.lane_count = 0;
+    return exphil_prefetcher_create(r->train, &sampling, &b->prefetcher, error) >= 0 &&
            exphil_prefetcher_seek(b->prefetcher, b->epoch, b->index, error) >= 0 &&
            exphil_prefetcher_next(b->prefetcher, &b->batch, error) == EXPHIL_OK;
 }
@@ -230,7 +232,7 @@ void keep_bad_batch(train_state *r, const exphil_error *why)
 {
     bad_batch b = {.run = r, .worst = -1, .cost = -1.0};
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (!r->options->bad_batch || r->bad_batch_kept) return;
+    if (!r->options->bad_batch || r->bad_batch_kept || !train_first(r)) return;
     if (!make_again(&b, &error)) {
         complain("--keep-bad-batch", &error);
     } else if (!find_origin(&b)) {

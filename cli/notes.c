@@ -52,7 +52,7 @@ static bool changes_nothing(const char *name)
     static const char *const names[] = {
         "config",     "preset", "resume",         "force",       "out",   "log",  "save-minutes",
         "save-every", "keep",   "keep-bad-batch", "tensorboard", "quiet", "json", "threads",
-        "workers",    "memory", "memory-limit",   "log-every",   "isa"};
+        "workers",    "memory", "memory-limit",   "log-every",   "isa",   "mpi",  "mpi-timeout"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;
@@ -193,8 +193,8 @@ static void print_data(const json_t *train)
 /* How a run was to be written and shown says nothing of what came of it. */
 static bool tells(const char *name)
 {
-    static const char *const others[] = {"out",   "log",  "force",   "resume",
-                                         "quiet", "json", "threads", "workers"};
+    static const char *const others[] = {"out",  "log",     "force",   "resume", "quiet",
+                                         "json", "threads", "workers", "mpi",    "mpi-timeout"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(others[i], name) == 0) return false;
     return true;

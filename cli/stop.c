@@ -35,6 +35,16 @@ bool stop_asked(void)
     return number != 0;
 }
 
+int stop_number(void)
+{
+    return number;
+}
+
+void stop_ask(int which)
+{
+    if (!number) number = which;
+}
+
 int32_t stop_cancel(void *user)
 {
     (void)user;

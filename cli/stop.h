@@ -11,6 +11,9 @@
  * write and do not end the program. */
 void stop_catch(void);
 bool stop_asked(void);
+/* The number of the signal, 0: none; and an end that a signal to another process has asked for, 0: none. */
+int stop_number(void);
+void stop_ask(int which);
 /* An exphil_cancel_fn: long calls ask this. What is being saved is saved whole. */
 int32_t stop_cancel(void *user);
 void stop_hold(bool held);

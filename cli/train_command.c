@@ -88,6 +88,21 @@ static bool has_past(const train_options *o)
     return !o->no_previous || o->chosen.delays[o->chosen.delay_count - 1] > 0;
 }
 
+/* The losses of outcomes are of one rank. */
+static bool check_ranks(const option_command *command, const train_options *o)
+{
+    if (options_given(command, "mpi-timeout") && !o->mpi)
+        fprintf(stderr, "exphil: --mpi-timeout is for --mpi\n");
+    else if (o->mpi && o->outcome.learns)
+        fprintf(
+            stderr,
+            "exphil: --mpi and --value: what comes of frames is learnt by one process alone; --rewards none "
+            "makes the head without\n");
+    else
+        return true;
+    return false;
+}
+
 static bool check_together(const option_command *command, const train_options *o)
 {
     if (options_given(command, "epochs") && options_given(command, "updates"))
@@ -220,6 +235,45 @@ static bool read_choices(train_options *o)
            delays_read(o->delay, o->chosen.delays, &o->chosen.delay_count);
 }
 
+/* ---- the files of a run, which of ranks the first has ---------------------------------------------------- */
+
+static bool find_run(train_options *o)
+{
+    keep_begins(o);
+    if (!ranks_same(o->ranks, o->resume ? 1.0 : 0.0,
+                    "other options, or another OUT: --resume wants it in a folder that all ranks see,"))
+        return false;
+    bool first = ranks_first(o->ranks);
+    return ranks_all(o->ranks, (!first || train_take_up(o)) && name_outputs(o) &&
+                                   (!first || keep_may_begin(o)) && (!first || run_lock(o->out)));
+}
+
+static bool read_tables(train_options *o)
+{
+    if (o->conditions && !conditions_read(o->conditions, o->condition_mask, &o->told)) return false;
+    if (o->weights && !weights_read(o->weights, &o->weighed)) return false;
+    o->data.tables[0] = o->conditions ? &o->told.of : NULL;
+    o->data.tables[1] = o->weights ? &o->weighed : NULL;
+    return true;
+}
+
+static int run(train_options *o, int count, char **paths)
+{
+    if (!keep_names(o) || !find_run(o)) return 1;
+    /* The command that began a run goes on with it: its weights say what those of --init said. */
+    if (o->resume && o->init) o->init = o->out;
+    if (o->resume) o->force = false;
+    o->updates_given = o->updates || o->epochs;
+    o->data.quiet = o->quiet;
+    o->given = notes_options(o->command);
+    int status = read_tables(o) ? train_run(o, count, paths) : 1;
+    run_unlock();
+    replay_table_free(&o->told.of);
+    replay_table_free(&o->weighed);
+    json_decref(o->given);
+    return status;
+}
+
 /* ---- the command --------------------------------------------------------------------------------------- */
 
 static train_options asked = {.out = "policy.safetensors",
@@ -235,6 +289,7 @@ static train_options asked = {.out = "policy.safetensors",
                               .log_every = 1,
                               .eval_every = -1,
                               .save_minutes = 5.0,
+                              .mpi_timeout = 600.0,
                               .alone = ALONE_FRAMES,
                               .mirror = TRAIN_MIRROR_WHERE_THERE_IS,
                               .rate = 1e-3,
@@ -396,7 +451,14 @@ static const option_entry entries[] = {
      "0: only OUT)"},
     {"keep-bad-batch", OPTION_TEXT, &asked.bad_batch, "FILE",
      "keep the first batch whose loss or gradient is not finite, as safetensors (default: none)"},
-    {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
+    {"mpi", OPTION_FLAG, &asked.mpi, NULL,
+     "this process is one of several that mpirun or srun has started, which train together; --batch is of "
+     "all "
+     "of them (default: alone)"},
+    {"mpi-timeout", OPTION_NUMBER, &asked.mpi_timeout, "SECONDS",
+     "that such a process waits for another, as while one reads data and another is done (default 600)"},
+    {"threads", OPTION_INT, &asked.machine.threads, "N",
+     "processor threads (default 0: one per core; with --mpi the share of this process)"},
     {"workers", OPTION_INT, &asked.workers, "N",
      "threads of those that make batches, which change none (default 1; of games one of four, at most 4)"},
     {"memory", OPTION_BYTES, &asked.memory_bytes, "BYTES",
@@ -411,15 +473,6 @@ static const option_entry entries[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-static bool read_tables(train_options *o)
-{
-    if (o->conditions && !conditions_read(o->conditions, o->condition_mask, &o->told)) return false;
-    if (o->weights && !weights_read(o->weights, &o->weighed)) return false;
-    o->data.tables[0] = o->conditions ? &o->told.of : NULL;
-    o->data.tables[1] = o->weights ? &o->weighed : NULL;
-    return true;
-}
-
 int train_command(int argc, char **argv)
 {
     static bool given[sizeof entries / sizeof entries[0]];
@@ -431,6 +484,9 @@ int train_command(int argc, char **argv)
             "Ctrl-C, SIGTERM and SIGHUP save a checkpoint and end with status 130, 143 and 129, a second one "
             "at "
             "once;\n--resume goes on to the last bit. With --held-out the best weights are kept too.\n"
+            "mpirun -n 4 exphil train --mpi ... trains by four processes, to the weights of one but for "
+            "rounding; status 75 "
+            "says that\none of them failed, and that --resume may be tried.\n"
             "At the end it scores: nll is minus the log of the probability that the policy gave to what was "
             "pressed, nats\na frame, summed over the parts of the controller; the training objective is what "
             "was minimised: the mean over a\nhead's bits, with --smoothing, --focal and --button-weight. Its "
@@ -458,23 +514,11 @@ int train_command(int argc, char **argv)
         return 2;
     }
     if (!read_choices(&asked) || !outcome_check(&command, &asked) || !check_best(&asked) ||
-        !check_together(&command, &asked) || !check_network(&command, &asked) ||
-        !check_mode(&command, &asked) || !select_check(&asked.data.select) || !check_init(&command, &asked))
+        !check_ranks(&command, &asked) || !check_together(&command, &asked) ||
+        !check_network(&command, &asked) || !check_mode(&command, &asked) ||
+        !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (!keep_names(&asked)) return 1;
-    keep_begins(&asked);
-    if (!train_take_up(&asked) || !name_outputs(&asked) || !keep_may_begin(&asked)) return 1;
-    /* The command that began a run goes on with it: its weights say what those of --init said. */
-    if (asked.resume && asked.init) asked.init = asked.out;
-    if (asked.resume) asked.force = false;
-    asked.updates_given = asked.updates || asked.epochs;
-    asked.data.quiet = asked.quiet;
-    asked.data.threads = asked.machine.threads;
-    asked.given = notes_options(&command);
-    status = run_lock(asked.out) && read_tables(&asked) ? train_run(&asked, count, paths) : 1;
-    run_unlock();
-    replay_table_free(&asked.told.of);
-    replay_table_free(&asked.weighed);
-    json_decref(asked.given);
-    return status;
+    if (asked.mpi && !ranks_open(asked.mpi_timeout, &asked.ranks)) return 1;
+    if (!ranks_first(asked.ranks)) asked.quiet = true;
+    return ranks_end(asked.ranks, run(&asked, count, paths));
 }

@@ -84,6 +84,7 @@ void keep_begins(train_options *o)
     o->began = o->resume && !there(o->out) && !there(o->checkpoint) && !there(o->best_weights);
     if (!o->began) return;
     o->resume = false;
+    if (!ranks_first(o->ranks)) return;
     fprintf(stderr, "exphil: --resume: there is no checkpoint yet; it begins from the start\n");
 }
 

@@ -112,8 +112,11 @@ static bool make_trainer(train_state *r)
     exphil_error error = EXPHIL_ERROR_INIT;
     train_losses losses;
     train_trainer_config(r, &losses, &config);
+    if (r->prefetcher) config.communicator = ranks_communicator(r->options->ranks);
+    config.reduction = config.communicator ? EXPHIL_REDUCTION_SUMS : EXPHIL_REDUCTION_MEANS;
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
         return true;
+    ranks_together(r->options->ranks, r->prefetcher != NULL);
     return fail_to_make(r, "trainer", &error);
 }
 
@@ -196,7 +199,7 @@ static bool load_data(train_state *r, int count, char **paths)
         return false;
     }
     if ((o->init || !is_one_corpus(&o->data, count, paths)) && !check_plan(r)) return false;
-    if (!load_dataset(r->context, &r->spec, &o->data, count, paths, &r->all)) return false;
+    if (!load_dataset(r->context, &r->spec, &r->loading, count, paths, &r->all)) return false;
     if (o->init || !is_one_corpus(&o->data, count, paths)) return true;
     return exphil_dataset_spec(r->all, &r->spec, &error) >= 0 || complain(paths[0], &error) == 0;
 }
@@ -324,15 +327,16 @@ static void choose_updates(train_state *r)
     r->updates = o->updates ? o->updates : (epochs * each + o->accumulate - 1) / o->accumulate;
     if (!o->updates && !o->epochs && r->updates < LEAST_UPDATES) r->updates = LEAST_UPDATES;
     if (o->most_updates && r->updates > o->most_updates) r->updates = o->most_updates;
-    char mirrored[48] = "";
+    char mirrored[48] = "", together[48] = "";
     if (r->mirror > 0.0) (void)snprintf(mirrored, sizeof mirrored, ", %g of the games mirrored", r->mirror);
+    if (o->ranks) (void)snprintf(together, sizeof together, " on %" PRId32 " ranks", ranks_count(o->ranks));
     if (!o->quiet && !o->json)
         fprintf(stderr,
                 "%" PRId64 " update%s, %.1f passes over %" PRId64 " frames, %" PRId64
-                " sequence%s at a time%s\n",
+                " sequence%s at a time%s%s\n",
                 r->updates, plural(r->updates),
                 (double)r->updates * (double)o->accumulate / (double)(each > 0 ? each : 1),
-                r->data.frames_per_epoch, r->batch, plural(r->batch), mirrored);
+                r->data.frames_per_epoch, r->batch, plural(r->batch), together, mirrored);
 }
 
 bool train_weighs(const train_options *o)
@@ -380,14 +384,30 @@ static bool fail_to_fill(train_state *r, const exphil_sampling *sampling, const 
     return false;
 }
 
+/* Every rank has a lane at least. */
+bool train_lanes(const train_state *r, int64_t batch, exphil_sampling *sampling)
+{
+    const ranks *all = r->options->ranks;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    sampling->batch = batch;
+    if (!all) return true;
+    if (exphil_rank_lanes(batch, ranks_rank(all), ranks_count(all), &sampling->first_lane,
+                          &sampling->lane_count, &error) >= 0)
+        return true;
+    fprintf(stderr,
+            "exphil: --batch: %" PRId64 " sequence%s at a time for %" PRId32
+            " ranks: each wants one; --batch %" PRId32 " is the least\n",
+            batch, plural(batch), ranks_count(all), ranks_count(all));
+    return false;
+}
+
 static bool make_prefetcher(train_state *r)
 {
     exphil_sampling sampling;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!train_sampling(r, &sampling, &error)) return complain("sampling", &error) == 0;
     if (!r->updates) r->updates = INT32_MAX; /* until it is known how many batches there are */
-    if (!choose_batch(r, &sampling)) return false;
-    sampling.batch = r->batch;
+    if (!choose_batch(r, &sampling) || !train_lanes(r, r->batch, &sampling)) return false;
     r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;
     train_check_memory(r);
     if (exphil_prefetcher_create(r->train, &sampling, &r->prefetcher, &error) < 0 ||
@@ -409,7 +429,12 @@ uint64_t train_memory(const train_state *r)
 bool train_make(train_state *r, int count, char **paths)
 {
     const train_options *o = r->options;
-    if (!open_context(&o->machine, o->data.cancel, &r->context) || !load_data(r, count, paths) ||
+    machine_options machine = o->machine;
+    char device[RANKS_DEVICE];
+    ranks_machine(o->ranks, &machine, device);
+    r->loading = o->data;
+    r->loading.threads = machine.threads;
+    if (!open_context(&machine, o->data.cancel, &r->context) || !load_data(r, count, paths) ||
         !choose_mirror(r) || !split_data(r) || !make_model(r))
         return false;
     r->memory = train_memory(r);

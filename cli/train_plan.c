@@ -13,6 +13,7 @@ static bool shown(const train_state *r)
     return !r->options->quiet && !r->options->json;
 }
 
+/* batch: of all ranks. What comes back is of this one. */
 static bool ask(const train_state *r, int64_t batch, exphil_plan *plan, exphil_error *error)
 {
     exphil_plan_config config = EXPHIL_PLAN_CONFIG_INIT;
@@ -23,7 +24,7 @@ static bool ask(const train_state *r, int64_t batch, exphil_plan *plan, exphil_e
     if (!train_sampling(r, &sampling, error)) return false;
     train_optimizer_config(r, &optimizer);
     train_trainer_config(r, &losses, &trainer);
-    sampling.batch = batch;
+    if (!train_lanes(r, batch, &sampling)) return false;
     config.model = r->model;
     config.optimizer = &optimizer;
     config.sampling = &sampling;
@@ -46,15 +47,18 @@ static void bytes_text(uint64_t bytes, char *text, size_t size)
 
 bool train_auto_batch(train_state *r, int64_t full)
 {
+    const int64_t count = ranks_count(r->options->ranks);
     exphil_plan plan;
     exphil_error error = EXPHIL_ERROR_INIT;
     char text[32];
-    if (!ask(r, 1, &plan, &error)) return complain("--batch auto", &error) == 0;
+    if (!ask(r, count, &plan, &error)) return complain("--batch auto", &error) == 0;
+    double largest = (double)plan.largest_batch; /* of this rank */
+    if (!plan.largest_batch) return train_advise_memory(r);
+    if (!ranks_least(r->options->ranks, &largest)) return false;
     r->batch = full < AUTO_MOST ? full : AUTO_MOST;
-    if (r->batch < 1) r->batch = 1;
-    bool memory = plan.largest_batch < r->batch;
-    if (memory) r->batch = plan.largest_batch;
-    if (!r->batch) return train_advise_memory(r);
+    if (r->batch < count) r->batch = count;
+    bool memory = (int64_t)largest * count < r->batch;
+    if (memory) r->batch = (int64_t)largest * count;
     if (!ask(r, r->batch, &plan, &error)) return complain("--batch auto", &error) == 0;
     bytes_text(plan.host_peak_bytes + plan.device_peak_bytes, text, sizeof text);
     if (shown(r))
@@ -85,10 +89,11 @@ bool train_advise_memory(train_state *r)
 {
     exphil_plan plan;
     exphil_error error = EXPHIL_ERROR_INIT;
+    const int64_t count = ranks_count(r->options->ranks);
     train_drop(r);
-    if (!r->model || !ask(r, 1, &plan, &error)) return false;
+    if (!r->model || !ask(r, count, &plan, &error)) return false;
     if (plan.largest_batch)
-        fprintf(stderr, "exphil: --batch %" PRId64 " is the largest that fits\n", plan.largest_batch);
+        fprintf(stderr, "exphil: --batch %" PRId64 " is the largest that fits\n", plan.largest_batch * count);
     else
         fprintf(stderr, "exphil: not even one sequence at a time fits: take %s\n", remedy(&plan));
     return false;
@@ -111,7 +116,7 @@ void train_check_memory(train_state *r)
     fprintf(stderr, "exphil: warning: this run takes %s%s, which is more than there is", text,
             ends && words[plan.host_peak_purpose] ? words[plan.host_peak_purpose] : "");
     if (plan.largest_batch)
-        fprintf(stderr, "; --batch %" PRId64 " fits\n", plan.largest_batch);
+        fprintf(stderr, "; --batch %" PRId64 " fits\n", plan.largest_batch * ranks_count(r->options->ranks));
     else
         fprintf(stderr, "; take %s\n", remedy(&plan));
 }

@@ -171,6 +171,7 @@ bool train_resume(train_state *r)
     exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
     if (!o->resume) return true;
     if (exphil_trainer_resume(r->trainer, o->out, &error) < 0) {
+        ranks_together(o->ranks, true);
         explain_resume(o, &error);
         return false;
     }

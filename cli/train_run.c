@@ -3,12 +3,13 @@
 #include "stop.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- scores and lines of the log ------------------------------------------------------------------------- */
 
 static bool open_events(train_state *r)
 {
-    if (!r->options->tensorboard) return true;
+    if (!r->options->tensorboard || !train_first(r)) return true;
     r->log.events = events_open(r->options->tensorboard, r->options->force);
     if (r->log.events && (r->done || r->options->began)) events_resume(r->log.events, r->done);
     return r->log.events != NULL;
@@ -80,31 +81,50 @@ static void measure(train_state *r, const exphil_metrics *m)
     history_update(&r->history, m->loss);
 }
 
+/* All ranks fail where one does; rows are damaged where it says so that read them. */
+static bool fail_update(train_state *r, const exphil_error *error)
+{
+    (void)fail(r, "update", error);
+    if (!r->options->ranks || train_apart(r, error)) return false;
+    bool damaged = r->damaged && strncmp(error->message, "rank ", 5) != 0;
+    r->damaged = train_agree(r, true, &damaged) && damaged;
+    return false;
+}
+
+/* Behind the loss, in the line of progress. */
+static void show_words(const train_state *r, char *to, size_t size)
+{
+    outcome_words(r, to, size);
+    size_t used = strlen(to);
+    if (ranks_count(r->options->ranks) > 1)
+        (void)snprintf(to + used, size - used, "  %" PRId32 " ranks", ranks_count(r->options->ranks));
+}
+
 /* One update and what is due after it. */
 static bool one_update(train_state *r, progress *bar)
 {
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    char words[192];
+    char words[224];
     exphil_status status = r->options->outcome.learns ? outcome_step(r, &metrics, &error)
                                                       : exphil_trainer_step(r->trainer, &metrics, &error);
     if (status == EXPHIL_E_NUMERIC) {
-        complain("update", &error);
+        if (train_first(r)) complain("update", &error);
         keep_bad_batch(r, &error);
         r->history.refused++;
         r->skipped++;
         return true;
     }
-    if (status == EXPHIL_E_CANCELLED) return true;
-    if (status < 0) return fail(r, "update", &error);
+    if (status == EXPHIL_E_CANCELLED) return !r->options->ranks || train_agree(r, true, NULL);
+    if (status < 0) return fail_update(r, &error);
     measure(r, &metrics);
     train_estimate(r, &metrics, bar);
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
-    if (watch_due(r) && !watch_score(r)) return stop_asked();
-    bool last = r->done == r->updates || watch_over(r);
-    outcome_words(r, words, sizeof words);
+    if (watch_due(r) && !watch_score(r)) return train_stopping(r);
+    bool last = r->done == r->updates || watch_over(r), save = keep_due(r);
+    show_words(r, words, sizeof words);
     progress_show(bar, r->done, r->loss, words, r->frames_per_second, last);
-    return last || !keep_due(r) || keep_save(r);
+    return train_agree(r, true, &save) && (last || !save || keep_save(r));
 }
 
 void train_advise_damage(const train_state *r)
@@ -123,9 +143,9 @@ void train_advise_damage(const train_state *r)
 /* A failed update leaves the trainer as it was before: what the updates before have learnt is kept. Returns false. */
 static bool keep_learnt(train_state *r)
 {
-    if (!r->done) {
+    if (!r->done && train_first(r)) {
         fprintf(stderr, "exphil: that was the first update; nothing was written\n");
-    } else if (keep_save(r)) {
+    } else if (r->done && keep_save(r) && train_first(r)) {
         fprintf(stderr,
                 "exphil: stopped after update %" PRId64 " of %" PRId64
                 "; the weights are in %s, the checkpoint is %s.optimizer\n",
@@ -138,6 +158,7 @@ static bool keep_learnt(train_state *r)
 static void say_ended(const train_state *r)
 {
     const char *out = r->options->out;
+    if (!train_first(r)) return;
     if (r->stopped)
         fprintf(stderr,
                 "\nexphil: stopped by %s after update %" PRId64 " of %" PRId64 "; the checkpoint is "
@@ -158,13 +179,13 @@ static bool update_all(train_state *r)
     progress bar;
     int64_t refused = 0;
     progress_begin(&bar, r->done, r->updates, r->options->quiet || r->options->json);
-    if (watch_due(r) && !watch_score(r) && !stop_asked()) return false;
-    while (r->done < r->updates && !stop_asked() && !watch_over(r)) {
+    if (watch_due(r) && !watch_score(r) && !train_stopping(r)) return false;
+    while (r->done < r->updates && !train_stopping(r) && !watch_over(r)) {
         int64_t before = r->done;
         if (!one_update(r, &bar)) return r->damaged && keep_learnt(r);
-        refused = r->done == before && !stop_asked() ? refused + 1 : 0;
+        refused = r->done == before && !train_stopping(r) ? refused + 1 : 0;
         if (refused == 10) {
-            fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
+            if (train_first(r)) fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
             return false;
         }
     }
@@ -177,7 +198,7 @@ static bool loop(train_state *r)
     if (!keep_complete(r) || !update_all(r)) return false;
     r->memory = train_memory(r) - r->memory;
     if (!keep_save(r)) return false;
-    r->stopped = stop_asked();
+    r->stopped = train_stopping(r);
     say_ended(r);
     return true;
 }
@@ -203,6 +224,7 @@ static void close_run(train_state *r)
 static bool begin(train_state *r, int count, char **paths)
 {
     bool over = r->options->resume && (r->done >= r->updates || watch_over(r));
+    if (!train_first(r)) return true;
     if (!train_record(r, count, paths, over) ||
         !log_begin(&r->log, r->options->log, r->options->resume, r->options->force, r->done, over))
         return false;
@@ -216,6 +238,20 @@ static bool begin(train_state *r, int count, char **paths)
     return true;
 }
 
+/* Before the trainer is there a rank that fails ends the others; from then on all end together. */
+static bool make_ready(train_state *r, int count, char **paths)
+{
+    if (!train_make(r, count, paths)) return false;
+    ranks_together(r->options->ranks, true);
+    return train_agree(r, watch_plan(r) && begin(r, count, paths) && open_events(r), NULL);
+}
+
+/* Scores at the end are of the first rank: the others are no more. */
+static bool finish(train_state *r)
+{
+    return ranks_close(r->options->ranks) && (!train_first(r) || train_finish(r));
+}
+
 int train_run(train_options *options, int count, char **paths)
 {
     train_state r = {.options = options,
@@ -223,13 +259,11 @@ int train_run(train_options *options, int count, char **paths)
                      .scores.metric = (score_metric)options->chosen.best};
     options->data.cancel = stop_cancel;
     stop_catch();
-    bool ready = train_make(&r, count, paths) && watch_plan(&r) && begin(&r, count, paths) && open_events(&r),
-         early = !ready && stop_asked(), trained = ready && loop(&r);
-    if (early)
+    bool ready = make_ready(&r, count, paths), early = !ready && stop_asked(), trained = ready && loop(&r);
+    if (early && (train_first(&r) || !r.trainer))
         fprintf(stderr, "\nexphil: stopped by %s before the first update; nothing was written\n",
                 stop_name());
-    bool fine = trained && !r.stopped && train_finish(&r),
-         late = trained && !r.stopped && !fine && stop_asked();
+    bool fine = trained && !r.stopped && finish(&r), late = trained && !r.stopped && !fine && stop_asked();
     if (late)
         fprintf(stderr, "\nexphil: stopped by %s while scoring; the weights are in %s\n", stop_name(),
                 options->out);

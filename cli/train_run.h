@@ -8,9 +8,12 @@
 #include "log_write.h"
 #include "network.h"
 #include "options.h"
+#include "ranks.h"
 #include "train_keep.h"
 #include "train_outcome.h"
 #include "verdict.h"
+
+#include <exphil/ranks.h>
 
 #include <stdio.h>
 
@@ -42,7 +45,10 @@ typedef struct train_options {
     const char *config, *preset, *tensorboard;
     const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
-    bool began; /* --resume was asked for, and there was nothing to go on from: resume is false */
+    bool mpi;
+    double mpi_timeout; /* seconds */
+    ranks *ranks;       /* of --mpi; NULL: this process is alone */
+    bool began;         /* --resume was asked for, and there was nothing to go on from: resume is false */
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];
@@ -58,6 +64,7 @@ typedef struct train_options {
 /* Everything a run holds. */
 typedef struct train_state {
     const train_options *options;
+    data_options loading; /* those of options, with the threads of this rank */
     exphil_context *context;
     exphil_model *model;
     exphil_dataset *all, *train, *held;
@@ -78,6 +85,7 @@ typedef struct train_state {
     double unexplained;                   /* of late, for the line of progress; 0: not known */
     bool damaged;                         /* rows that were needed cannot be read */
     bool stopped;                         /* by a signal, and saved */
+    bool stopping;                        /* of ranks: a signal to one of them was told to all */
     bool rows;                            /* all data is one corpus of rows */
     uint64_t planned;                     /* bytes that the run takes at most, beside data and model */
     int64_t measured_frames, measured_ns; /* of the first updates (train_estimate) */
@@ -104,6 +112,8 @@ typedef struct train_losses {
 void train_optimizer_config(const train_state *r, exphil_optimizer_config *config);
 void train_trainer_config(const train_state *r, train_losses *losses, exphil_trainer_config *config);
 bool train_sampling(const train_state *r, exphil_sampling *sampling, exphil_error *error);
+/* The joint batch, and of it the lanes of this rank; false: said that there are too few. */
+bool train_lanes(const train_state *r, int64_t batch, exphil_sampling *sampling);
 void train_drop(train_state *r); /* trainer, optimizer and prefetcher */
 
 /* Chooses r->batch by the memory that is free; full: sequences that the data fill (train_plan.c). */
@@ -152,6 +162,15 @@ bool train_verdict(train_state *r, const exphil_report *train, const exphil_repo
 /* Keeps the batch of an update that was just refused, if that was asked for, once a run; says on stderr where it goes wrong
  * (bad_batch.c). */
 void keep_bad_batch(train_state *r, const exphil_error *why);
+/* Of several ranks (train_ranks.c). Is this rank 0, which alone writes? */
+bool train_first(const train_state *r);
+/* Was a stop asked for: of ranks, one that all know of? */
+bool train_stopping(const train_state *r);
+/* A call of all ranks. fine: this one can go on. True: all can. A signal that one of them got all know of then. any, if it is not
+ * NULL, becomes true where it is on any of them. A process alone: fine. */
+bool train_agree(train_state *r, bool fine, bool *any);
+/* After a call of all ranks that failed: may others be elsewhere than this one? Then it ends them. */
+bool train_apart(const train_state *r, const exphil_error *error);
 /* Returns the exit status. */
 int train_run(train_options *options, int count, char **paths);
 

@@ -18,9 +18,9 @@ static bool has_scores(const train_state *r)
     return r->held || r->options->keep > 0;
 }
 
-static bool remove_file(const char *path)
+static bool remove_file(const train_state *r, const char *path)
 {
-    return unlink(path) == 0 || errno == ENOENT || complain_of_file(path);
+    return !train_first(r) || unlink(path) == 0 || errno == ENOENT || complain_of_file(path);
 }
 
 /* A checkpoint that this run wrote under its number, and its weights. */
@@ -29,7 +29,7 @@ static bool remove_numbered(train_state *r, size_t index)
     char path[TRAIN_PATH], checkpoint[TRAIN_PATH + 16];
     keep_numbered(r->options, r->scores.checkpoints[index], path);
     (void)snprintf(checkpoint, sizeof checkpoint, "%s.optimizer", path);
-    if (!remove_file(path) || !remove_file(checkpoint)) return false;
+    if (!remove_file(r, path) || !remove_file(r, checkpoint)) return false;
     scores_drop_checkpoint(&r->scores, index);
     return true;
 }
@@ -41,10 +41,18 @@ static bool drop_earlier(train_state *r)
     return true;
 }
 
+static bool write_scores(const train_state *r)
+{
+    return !has_scores(r) || !train_first(r) || scores_write(&r->scores, r->options->scores);
+}
+
+/* A call of all ranks. */
 static bool save_as(train_state *r, const char *path)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    return exphil_trainer_save(r->trainer, path, &error) >= 0 || complain(path, &error) == 0;
+    if (exphil_trainer_save(r->trainer, path, &error) >= 0) return true;
+    (void)train_apart(r, &error);
+    return complain(path, &error) == 0;
 }
 
 /* Under its number too. */
@@ -53,30 +61,30 @@ static bool save_numbered(train_state *r)
     char path[TRAIN_PATH];
     if (r->options->keep == 0) return true;
     keep_numbered(r->options, r->done, path);
-    return save_as(r, path) && drop_earlier(r);
+    return save_as(r, path) && train_agree(r, drop_earlier(r), NULL);
 }
 
 /* The first save of a new run replaces what another one left: its checkpoint goes before its scores come. */
 static bool save_first(train_state *r)
 {
     const train_options *o = r->options;
-    return remove_file(o->scores) && remove_file(o->best_weights) && save_as(r, o->out) &&
-           (!has_scores(r) || scores_write(&r->scores, o->scores));
+    bool free = remove_file(r, o->scores) && remove_file(r, o->best_weights);
+    return train_agree(r, free, NULL) && save_as(r, o->out) && train_agree(r, write_scores(r), NULL);
 }
 
 static bool save_next(train_state *r)
 {
-    const train_options *o = r->options;
-    return (!has_scores(r) || scores_write(&r->scores, o->scores)) && save_as(r, o->out);
+    return train_agree(r, write_scores(r), NULL) && save_as(r, r->options->out);
 }
 
 /* What is to be written under a number is noted before. */
 static bool save_all(train_state *r)
 {
     r->scores.updates = r->updates;
-    if (!train_notes_take(r)) return false;
-    if (r->options->keep > 0 && !scores_keep_checkpoint(&r->scores, r->done)) return false;
-    return (r->saved || r->options->resume ? save_next(r) : save_first(r)) && save_numbered(r);
+    bool noted =
+        train_notes_take(r) && (r->options->keep <= 0 || scores_keep_checkpoint(&r->scores, r->done));
+    return train_agree(r, noted, NULL) && (r->saved || r->options->resume ? save_next(r) : save_first(r)) &&
+           save_numbered(r);
 }
 
 static bool hold(train_state *r, bool (*write)(train_state *r))
@@ -84,7 +92,7 @@ static bool hold(train_state *r, bool (*write)(train_state *r))
     stop_hold(true);
     bool fine = write(r);
     stop_hold(false);
-    if (!fine && access(r->options->checkpoint, F_OK) == 0)
+    if (!fine && train_first(r) && access(r->options->checkpoint, F_OK) == 0)
         fprintf(stderr,
                 "exphil: update %" PRId64 " of %" PRId64
                 " was not saved in full; %s is whole, of this save or the one before: --resume goes on from "
@@ -107,6 +115,7 @@ static bool write_best(train_state *r)
     exphil_model *model = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t which = r->options->ema > 0.0 ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+    if (!train_first(r)) return true;
     bool fine = exphil_trainer_model(r->trainer, which, &model, &error) >= 0 &&
                 exphil_model_save(model, r->options->best_weights, &error) >= 0;
     exphil_model_destroy(model);
@@ -115,7 +124,7 @@ static bool write_best(train_state *r)
 
 bool keep_best(train_state *r)
 {
-    return keep_save(r) && hold(r, write_best);
+    return keep_save(r) && train_agree(r, hold(r, write_best), NULL);
 }
 
 bool keep_due(const train_state *r)
@@ -150,9 +159,9 @@ bool keep_complete(train_state *r)
     char path[TRAIN_PATH];
     standing now = scores_stand(s, r->options->least_gain);
     if (!r->options->resume || !r->done) return true;
-    if (!drop_later(r)) return false;
-    if (now.best && now.best->update == r->done && !hold(r, write_best)) return false;
-    if (now.best && access(r->options->best_weights, F_OK) != 0)
+    bool fine = drop_later(r) && (!now.best || now.best->update != r->done || hold(r, write_best));
+    if (!train_agree(r, fine, NULL)) return false;
+    if (now.best && train_first(r) && access(r->options->best_weights, F_OK) != 0)
         fprintf(stderr,
                 "exphil: warning: %s, the best weights so far, of update %" PRId64
                 ", is not there any more\n",
@@ -174,5 +183,7 @@ bool keep_resume(train_state *r)
     if (!found.count) found.metric = r->scores.metric;
     scores_free(&r->scores);
     r->scores = found;
-    return keep_numbers_free(o, &r->scores);
+    return ranks_same(o->ranks, (double)(r->scores.count * 4096 + r->scores.checkpoint_count),
+                      "another OUT.scores: --resume wants it in a folder that all ranks see") &&
+           (!train_first(r) || keep_numbers_free(o, &r->scores));
 }

@@ -148,8 +148,10 @@ bool watch_score(train_state *r)
 {
     held_score one, again;
     bool last = r->done == r->updates && !r->watch;
-    if (!measure(r, last, &one) || !scores_add(&r->scores, &one)) return false;
-    if (!last && !r->watch && watch_over(r) && !measure(r, true, &again)) return false;
+    if (!train_agree(r, measure(r, last, &one), &r->damaged)) return false;
+    bool fine = scores_add(&r->scores, &one);
+    if (fine && !last && !r->watch && watch_over(r)) fine = measure(r, true, &again);
+    if (!train_agree(r, fine, &r->damaged)) return false;
     if (r->held_report.frames) {
         log_report(r, "held_out", &r->held_report);
         history_held(&r->history, r->done, &r->held_report);

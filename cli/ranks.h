@@ -1,0 +1,51 @@
+/* One command run by several processes together, its ranks, which an MPI has started (--mpi). libexphil_mpi is loaded when it is
+ * asked for: the program needs no MPI. One thread. Where a pointer to ranks may be NULL, that is a process alone. */
+#ifndef EXPHIL_CLI_RANKS_H
+#define EXPHIL_CLI_RANKS_H
+
+#include "commands.h"
+
+#include <exphil/exphil.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ranks ranks;
+
+/* What a run ends with that another rank, or MPI, has failed: EX_TEMPFAIL, with --resume it may be tried again. */
+enum { RANKS_FAILED = 75 };
+
+/* All ranks call it. timeout: seconds that one waits for another, as when one reads data and another is done. From here on
+ * stdout of ranks above 0 leads nowhere, and of what they write on stderr errors alone are shown, behind "exphil: rank 2: "
+ * (where the C library has fopencookie; elsewhere all is). False: said why MPI is not there. Does not return where MPI was there
+ * and failed. */
+bool ranks_open(double timeout, ranks **made);
+
+int32_t ranks_rank(const ranks *r);  /* NULL: 0 */
+int32_t ranks_count(const ranks *r); /* NULL: 1 */
+bool ranks_first(const ranks *r);    /* rank 0, which writes and tells */
+const exphil_communicator *ranks_communicator(const ranks *r);
+
+/* Calls of all ranks. The least of their numbers; are all of them fine; and, are all numbers equal: if not, rank 0 says which
+ * rank has another `what`. False also where they failed, which ranks_end says. NULL: as they are. */
+bool ranks_least(ranks *r, double *number);
+bool ranks_all(ranks *r, bool fine);
+bool ranks_same(ranks *r, double number, const char *what);
+
+/* What this rank takes of its machine where the options leave it open: its share of the processors that it may use, and of the
+ * GPUs one. device: room for a name, which machine may point to. */
+enum { RANKS_DEVICE = 32 };
+void ranks_machine(const ranks *r, machine_options *machine, char device[RANKS_DEVICE]);
+
+/* From here on all ranks end by what happens to this one, or, false, it may be alone with it. At first it may. */
+void ranks_together(ranks *r, bool together);
+/* A call of all ranks: they need each other no more, and MPI ends. False: it failed, said. */
+bool ranks_close(ranks *r);
+/* The last call: returns the status with which this process is to end. Before ranks_close all ranks end: those that know by
+ * themselves, together; else this one ends the others, and the process, by its status. */
+int ranks_end(ranks *r, int status);
+
+/* From here on stderr is that of this rank (ranks_say.c). */
+void ranks_say_begin(int32_t rank);
+
+#endif

@@ -1,0 +1,44 @@
+/* What the ranks of a run decide together: each acts by its own clock and signals no more, but by what any rank was told. */
+#include "ranks.h"
+#include "stop.h"
+#include "train_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool train_first(const train_state *r)
+{
+    return ranks_first(r->options->ranks);
+}
+
+bool train_stopping(const train_state *r)
+{
+    return r->options->ranks ? r->stopping : stop_asked();
+}
+
+bool train_apart(const train_state *r, const exphil_error *error)
+{
+    bool apart = error->status == EXPHIL_E_DEVICE || error->status == EXPHIL_E_MISMATCH;
+    if (apart) ranks_together(r->options->ranks, false);
+    return apart;
+}
+
+bool train_agree(train_state *r, bool fine, bool *any)
+{
+    enum { STOP, FAILED, ANY, NUMBERS };
+    const int32_t rank = ranks_rank(r->options->ranks);
+    double number[NUMBERS] = {
+        [STOP] = stop_number(), [FAILED] = fine ? 0.0 : (double)rank + 1.0, [ANY] = any && *any ? 1.0 : 0.0};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (!r->options->ranks) return fine;
+    if (exphil_trainer_agree(r->trainer, number, NUMBERS, &error) < 0) {
+        (void)train_apart(r, &error);
+        return complain("--mpi", &error) == 0;
+    }
+    stop_ask((int)number[STOP]);
+    r->stopping = number[STOP] > 0.0;
+    if (any) *any = number[ANY] > 0.0;
+    if (number[FAILED] > 0.0 && fine && rank == 0 && !r->stopping)
+        fprintf(stderr, "exphil: --mpi: rank %.0f cannot go on, and so none can\n", number[FAILED] - 1.0);
+    return number[FAILED] <= 0.0;
+}
