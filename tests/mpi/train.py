@@ -2,12 +2,15 @@
 """`exphil train --mpi`: the run of several ranks is that of one, whatever ends it.
 
   train.py EXPHIL SOURCE     SOURCE: this tree, of which libexphil_mpi is compiled with each MPI that is here
+  train.py EXPHIL SOURCE N   by hand: N times each a rank is killed, and stopped, at a random moment; says how long the others went
+                             on at most; 1, 2 or 3 ranks go on with the data of a run that never failed, 3 with its bits
 
 A moment is a number of lines of the log after which a signal is sent; where the run then really is, is the scheduler's business,
 and no assertion depends on it. Time limits only end what hangs.
 """
 import json
 import os
+import random
 import shutil
 import signal
 import struct
@@ -54,17 +57,24 @@ class Launch:
         while len(log(self.folder)) < count and self.process.poll() is None and time.monotonic() - began < HANGS_S:
             time.sleep(0.01)
 
-    def rank(self, number):
-        """The process of a rank; None: the launch has ended, as it may where ranks wait for each other for so short a time."""
-        names = (f"OMPI_COMM_WORLD_RANK={number}", f"PMI_RANK={number}")
+    def ranks(self):
+        """The process of each rank that is there."""
+        found = {}
         for place in Path("/proc").iterdir():
             try:
                 if place.name.isdigit() and os.readlink(place / "cwd") == str(self.folder) and \
-                        os.readlink(place / "exe") == os.path.realpath(EXPHIL) and \
-                        any(name in (place / "environ").read_text().split("\0") for name in names):
-                    return int(place.name)
+                        os.readlink(place / "exe") == os.path.realpath(EXPHIL):
+                    own = dict(one.partition("=")[::2] for one in (place / "environ").read_text().split("\0"))
+                    found[int(own.get("OMPI_COMM_WORLD_RANK", own.get("PMI_RANK", -1)))] = int(place.name)
             except OSError:  # it has ended, or is not ours
                 pass
+        return found
+
+    def rank(self, number):
+        """The process of a rank; None: the launch has ended, as it may where ranks wait for each other for so short a time."""
+        process = self.ranks().get(number)
+        if process:
+            return process
         if self.process.poll() is None:
             sys.exit(f"FAILED: no process is rank {number}")
         return None
@@ -256,6 +266,54 @@ def go_on():
         close(folder, "never", done[0] + 1, done[0] + 3)
 
 
+# ---- at random moments ----------------------------------------------------------------------------------------------------
+
+LAST = ["--updates", "60", "--save-every", "4"]
+
+
+def fault(folder, which, draw):
+    """Seconds from the signal until all ranks and what started them are gone. At any moment: before the first update, too."""
+    launch = Launch(folder, 3, *LAST, "--mpi-timeout", "2")
+    launch.wait_for_lines(draw.randrange(0, 50))
+    time.sleep(draw.random() * 0.02)
+    names = [number for number in range(3) if number in launch.ranks()]
+    if not names:
+        launch.end()  # it has come to its end, or has not begun
+        return 0.0
+    number, began = draw.choice(names), time.monotonic()
+    process = launch.rank(number)
+    if process:
+        os.kill(process, which)
+    launch.end()
+    took = time.monotonic() - began
+    check(not launch.ranks(), f"{folder}: ranks are left")
+    return took
+
+
+def goes_on(folder, ranks):
+    """A run that came to its end before the signal has nothing left to do."""
+    if ranks == 1:
+        alone(folder, *LAST, "--resume")
+    else:
+        train(folder, ranks, *LAST, "--resume")
+    if ranks == 3:
+        same(folder, "never")
+    exact = [[(line["update"], line["epoch"], line["frames"]) for line in log(one)] for one in (folder, "never")]
+    check(exact[0] == exact[1], f"{folder}: other data than those of the run that never failed")
+
+
+def faults(times):
+    train("never", 3, *LAST)
+    for which, name in ((signal.SIGKILL, "killed"), (signal.SIGSTOP, "stopped")):
+        draw, longest, seen = random.Random(times), 0.0, 0
+        for i in range(times):
+            took = fault(f"{name}{i}", which, draw)
+            longest, seen = max(longest, took), seen + (took > 0.0)
+            goes_on(f"{name}{i}", 1 + i % 3)
+        print(f"{name}: {seen} of {times} times; all had ended after {longest:.1f} s at most; "
+              f"{'FAILED' if failed else 'all went on'}", flush=True)
+
+
 def library(module):
     """libexphil_mpi of this tree; None: that MPI is not here."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", module], capture_output=True, text=True)
@@ -284,10 +342,13 @@ for module, mpirun in MPIS:
                            stdout=subprocess.DEVNULL)
         (work / "said").mkdir()
         began = time.monotonic()
+        if len(sys.argv) > 3:
+            faults(int(sys.argv[3]))
+            break
         ranks_are_one()
         if not ran:
             refused()
             go_on()
         ran = module
         print(f"{module}: {'FAILED' if failed else 'fine'} ({time.monotonic() - began:.1f} s)")
-sys.exit(1 if failed else 0 if ran else 77)
+sys.exit(1 if failed else 0 if ran or len(sys.argv) > 3 else 77)

@@ -43,8 +43,8 @@ static void train(ranks_case *c, int32_t rank, train_run *run)
         exphil_status status = exphil_trainer_save(run->trainer, path, &error);
         if (status < 0) keep(c, rank, status, &error);
     }
-    c->weights[rank] = malloc(run->trainer->arena_bytes);
-    memcpy(c->weights[rank], run->trainer->weights, run->trainer->arena_bytes);
+    size_t bytes = 0;
+    c->weights[rank] = train_snapshot(run->trainer, &bytes); /* which begins with them */
     c->weights_bytes = run->trainer->arena_bytes;
     c->epoch[rank] = run->trainer->epoch;
     c->index[rank] = run->trainer->index;

@@ -50,7 +50,8 @@ static void doubles(void **state)
 
 static void floats(void **state)
 {
-    near_one_rank(plan_of("lstm", EXPHIL_TYPE_F32), 1e-3);
+    near_one_rank(plan_of("lstm", EXPHIL_TYPE_F32), 1e-6);
+    near_one_rank(plan_of("mamba", EXPHIL_TYPE_F32), 1e-6);
 }
 
 static void ring_and_window(void **state)

@@ -261,6 +261,54 @@ static void refusals(void **state)
     emulated_clean();
 }
 
+/* One rank on the CPU, one on a GPU, both with a host's communicator. */
+static void other_processor(thread_rank *rank)
+{
+    group *g = rank->user;
+    train_plan own = ranks_case_plan(&g->plan, rank);
+    exphil_trainer_config how = own.trainer;
+    exphil_trainer *trainer = NULL;
+    own.device = rank->rank ? "cuda:0" : NULL;
+    own.trainer.communicator = NULL;
+    train_run run = train_begin(&own);
+    exphil_trainer_destroy(run.trainer);
+    run.trainer = NULL;
+    g->status[rank->rank] = exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &how, &trainer,
+                                                  &g->error[rank->rank]);
+    exphil_trainer_destroy(trainer);
+    train_end(&run);
+}
+
+static void other_processors_are_refused(void **state)
+{
+    group g = {.plan = plan_of("mlp")};
+    void *user[2] = {&g, &g};
+    for (int r = 0; r < 2; r++) g.error[r] = (exphil_error)EXPHIL_ERROR_INIT;
+    thread_ranks_run(2, other_processor, user, (thread_how){0, -1, false});
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(g.status[r], EXPHIL_E_MISMATCH);
+        assert_string_equal(g.error[r].message, "rank 1 has another kind of processor than rank 0");
+    }
+    emulated_clean();
+}
+
+/* Gradients of GPUs through the host's memory. */
+static void by_a_hosts_communicator(void **state)
+{
+    train_plan plan = plan_of("lstm");
+    plan.device = "cuda:0";
+    ranks_case one = {.plan = plan, .updates = UPDATES}, two = {.plan = plan, .ranks = 2, .updates = UPDATES};
+    ranks_case_run(&one);
+    ranks_case_run(&two);
+    for (int r = 0; r < 2; r++)
+        if (two.status[r] < 0) fail_msg("rank %d: %s", r, two.error[r].message);
+    assert_memory_equal(&two.metrics[0].loss, &two.metrics[1].loss, sizeof(double));
+    assert_true(fabs(two.metrics[0].loss - one.metrics[0].loss) <= 1e-6 * one.metrics[0].loss);
+    ranks_case_free(&one);
+    ranks_case_free(&two);
+    emulated_clean();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +316,8 @@ int main(void)
         cmocka_unit_test(shards_have_the_same_bits),
         cmocka_unit_test(a_rank_that_is_gone),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(other_processors_are_refused),
+        cmocka_unit_test(by_a_hosts_communicator),
     };
     setenv("EXPHIL_NCCL", EMULATED_NCCL, 1);
     setenv("EXPHIL_CUBLASLT", "none", 1);
