@@ -115,7 +115,7 @@ def alone(folder, *options):
 def files(folder):
     """What a run leaves that no clock has made."""
     left = {path.name: path.read_bytes() for path in (work / folder).iterdir()}
-    return {name: data for name, data in left.items() if name not in ("log", "p.st.run.json", "p.st.lock")}
+    return {name: data for name, data in left.items() if name not in ("log", "log.1", "p.st.run.json", "p.st.lock")}
 
 
 def same(one, other):

@@ -312,12 +312,9 @@ static void by_a_hosts_communicator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_train_as_one),
-        cmocka_unit_test(shards_have_the_same_bits),
-        cmocka_unit_test(a_rank_that_is_gone),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(other_processors_are_refused),
-        cmocka_unit_test(by_a_hosts_communicator),
+        cmocka_unit_test(ranks_train_as_one),           cmocka_unit_test(shards_have_the_same_bits),
+        cmocka_unit_test(a_rank_that_is_gone),          cmocka_unit_test(refusals),
+        cmocka_unit_test(other_processors_are_refused), cmocka_unit_test(by_a_hosts_communicator),
     };
     setenv("EXPHIL_NCCL", EMULATED_NCCL, 1);
     setenv("EXPHIL_CUBLASLT", "none", 1);
