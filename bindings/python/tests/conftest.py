@@ -1,4 +1,5 @@
 """What the tests share: small models and datasets, a recorded drill, the folder of the common trace."""
+import gc
 import os
 import shutil
 import subprocess
@@ -7,6 +8,12 @@ import numpy as np
 import pytest
 
 import exphil
+
+
+def pytest_collection_finish():
+    """Tests that collect garbage often look at what tests made, not at all the modules (torch among them) each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
