@@ -168,11 +168,48 @@ static void axpby_of_rows(void **state)
     }
 }
 
+/* More bits than a float has. */
+static double *doubles(int64_t count)
+{
+    double *x = emu_alloc((size_t)count * sizeof *x, sizeof *x);
+    for (int64_t i = 0; i < count; i++) x[i] = case_uniform(-1, 1) / 3.0;
+    return x;
+}
+
+static void axpby_wide(int64_t count, bool with_from)
+{
+    const double by = 0.7, before = -1.3;
+    double *x = doubles(count), *y = doubles(count), *from = with_from ? doubles(count) : NULL;
+    double *want = case_zeros(count);
+    for (int64_t i = 0; i < count; i++) want[i] = fma(x[i], by, (from ? from : y)[i] * before);
+    const xph_axpby_args args = {XPH_F64, count, x, y, by, before, from};
+    device_do(xph_cuda_axpby, &args);
+    for (int64_t i = 0; i < count; i++) assert_true(y[i] == want[i]);
+    emu_free(x);
+    emu_free(y);
+    if (from) emu_free(from);
+    case_release();
+}
+
+/* In double: the bits of a plain loop under every schedule. */
+static void axpby_of_doubles(void **state)
+{
+    static const int64_t counts[] = {0, 1, 37, 1025, 4001};
+    case_seed(4);
+    for (int i = 0; i < 10 * EMU_SCHEDULES; i++) {
+        emu_schedule(i / 10);
+        axpby_wide(counts[i % 10 / 2], i % 2);
+    }
+    emu_schedule(EMU_FORWARD);
+    assert_int_equal(emu_allocated(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(adam),
                                        cmocka_unit_test(axpby),
                                        cmocka_unit_test(axpby_of_rows),
+                                       cmocka_unit_test(axpby_of_doubles),
                                        cmocka_unit_test(norm2),
                                        cmocka_unit_test(norm2_names_the_first_bad),
                                        cmocka_unit_test(casts_are_exact_back_and_nearest_there)};
