@@ -66,6 +66,7 @@ came() { ip netns exec "$b" cat /sys/class/net/cable/statistics/rx_bytes; }
 same() {
     name=$1
     shift
+    rm -f "$work"/one* "$work"/two*
     before=$(came)
     on_one "$@" "$work/one" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$name: on one host"; }
     [ "$(came)" -lt $((before + 1000)) ] || fail "$name: ranks of one host use the cable"
