@@ -1,8 +1,8 @@
 #!/bin/sh
-# Two ranks on two hosts leave the bits of two ranks on one. The hosts are two network name spaces with names of their own, joined by
-# one cable (a veth pair); ranks have no way to each other but TCP over it. Needs root, iproute2 and Open MPI 4 or 5.
+# Two ranks on two hosts leave the bits of two ranks on one. The hosts are two network name spaces with names of their own, joined
+# by one cable (a veth pair); ranks have no way to each other but TCP over it. Needs root, iproute2 and Debian's Open MPI.
 #
-#   two_hosts.sh PREFIX        where libexphil and libexphil_mpi, of Open MPI, are installed
+#   two_hosts.sh PREFIX        where libexphil_mpi of Open MPI is installed, and libexphil and its program, or they are found
 set -eu
 [ $# -eq 1 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2; }
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,6 +20,8 @@ done
 pc=$(find "$prefix" -name exphil_mpi.pc | head -n 1)
 [ -n "$pc" ] || fail "no exphil_mpi.pc in $prefix: it is installed with -DEXPHIL_MPI=ompi-c"
 libraries=$(dirname "$(dirname "$pc")")
+program=$prefix/bin/exphil
+[ -x "$program" ] || program=exphil
 
 work=$(mktemp -d)
 clean() {
@@ -55,7 +57,7 @@ export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" EXPHIL_
 on_two() {
     ip netns exec "$a" unshare --uts sh -c 'hostname exphil-a; exec "$@"' sh timeout 120 mpirun.openmpi \
         --mca plm_rsh_agent "$work/enter" --mca btl tcp,self --mca btl_tcp_if_include cable --mca oob_tcp_if_include cable \
-        --host "$network.1,$network.2" -n 2 -x LD_LIBRARY_PATH -x EXPHIL_MPI_LIBRARY "$@"
+        --host "$network.1,$network.2" -n 2 --bind-to none -x LD_LIBRARY_PATH -x EXPHIL_MPI_LIBRARY "$@"
 }
 on_one() { timeout 120 mpirun.openmpi -n 2 "$@"; }
 
@@ -67,9 +69,7 @@ same() {
     name=$1
     shift
     rm -f "$work"/one* "$work"/two*
-    before=$(came)
     on_one "$@" "$work/one" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$name: on one host"; }
-    [ "$(came)" -lt $((before + 1000)) ] || fail "$name: ranks of one host use the cable"
     before=$(came)
     on_two "$@" "$work/two" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$name: on two hosts"; }
     over=$(($(came) - before))
@@ -80,14 +80,14 @@ same() {
 
 # shellcheck disable=SC2046
 "${CC:-cc}" -O2 "$source/examples/ranks.c" -o "$work/ranks" \
-    $(PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --cflags --libs exphil_mpi)
+    $(PKG_CONFIG_PATH=$libraries/pkgconfig:${PKG_CONFIG_PATH:-} pkg-config --cflags --libs exphil_mpi)
 hosts=$(on_two sh -c hostname 2>/dev/null | sort | tr '\n' ' ')
 [ "$hosts" = "exphil-a exphil-b " ] || fail "ranks are on $hosts"
 same "examples/ranks.c" "$work/ranks"
 
-if "$prefix/bin/exphil" train --help | grep -q -- '--mpi '; then
-    "$prefix/bin/exphil" drill --frames 400 --out "$work/drill.slp" >/dev/null
-    same "exphil train --mpi" "$prefix/bin/exphil" train --mpi --port 1 --blocks gru --hidden 8 --head-width 8 --time 20 --batch 6 \
+if "$program" train --help | grep -q -- '--mpi '; then
+    "$program" drill --frames 400 --out "$work/drill.slp" >/dev/null
+    same "exphil train --mpi" "$program" train --mpi --port 1 --blocks gru --hidden 8 --head-width 8 --time 20 --batch 6 \
         --updates 20 --alone 0 --quiet "$work/drill.slp" --out
 else
     echo "SKIPPED: this exphil has no train --mpi"
