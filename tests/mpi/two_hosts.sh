@@ -17,7 +17,7 @@ fail() { echo "two_hosts: $*" >&2; exit 1; }
 for tool in ip unshare hostname pkg-config mpirun.openmpi; do
     command -v "$tool" >/dev/null || skip "no $tool"
 done
-pc=$(find "$prefix" -name exphil_mpi.pc | head -n 1)
+pc=$(find "$prefix" -path '*/pkgconfig/exphil_mpi.pc' | head -n 1)
 [ -n "$pc" ] || fail "no exphil_mpi.pc in $prefix: it is installed with -DEXPHIL_MPI=ompi-c"
 libraries=$(dirname "$(dirname "$pc")")
 program=$prefix/bin/exphil
