@@ -89,3 +89,20 @@ for module in $modules; do
     done
 done
 [ -z "$first" ] || cat "$first/same"
+
+# Ranks whose only way to each other is a network; and what measures them still runs.
+case " $modules " in
+    *" ompi-c "*)
+        sh "$tests/two_hosts.sh" "$PWD/ompi-c"
+        bench=$EXPHIL_SOURCE/bench/mpi
+        for program in ranks reduce; do
+            # shellcheck disable=SC2046,SC2086
+            PKG_CONFIG_PATH=$PWD/ompi-c/lib/pkgconfig:$PKG_CONFIG_PATH "${CC:-cc}" $strict "$bench/$program.c" \
+                -o "ompi-c/bench_$program" \
+                $(PKG_CONFIG_PATH=$PWD/ompi-c/lib/pkgconfig:$PKG_CONFIG_PATH pkg-config --cflags --libs exphil_mpi) \
+                -Wl,-rpath,"$PWD/ompi-c/lib"
+        done
+        mpirun.openmpi -n 2 ompi-c/bench_ranks 8 1 1 >ompi-c/bench.log || fail "bench/mpi/ranks.c"
+        grep -c "^| strong | 32 |" ompi-c/bench.log | grep -qx 2 || fail "bench/mpi/ranks.c prints no table of two policies"
+        ;;
+esac
