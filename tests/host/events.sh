@@ -56,8 +56,8 @@ kill -9 $run 2>/dev/null
 wait $run 2>/dev/null
 compare events/long long.jsonl killed
 cp -r events/long killed
-expect 0 "$updates updates" train "$@" --updates "$updates" --save-every 10 --alone 0 --log long.jsonl --tensorboard events/long --out long \
-  --resume a.slp
+expect 0 "$updates updates" train "$@" --updates "$updates" --save-every 10 --alone 0 --log long.jsonl \
+  --tensorboard events/long --out long --resume a.slp
 [ "$(files events/long)" -eq 2 ] || complain "$(files events/long) files after --resume"
 compare events/long long.jsonl
 
