@@ -45,7 +45,7 @@ static void train(ranks_case *c, int32_t rank, train_run *run)
     }
     size_t bytes = 0;
     c->weights[rank] = train_snapshot(run->trainer, &bytes); /* which begins with them */
-    c->weights_bytes = run->trainer->arena_bytes;
+    if (rank == 0) c->weights_bytes = run->trainer->arena_bytes;
     c->epoch[rank] = run->trainer->epoch;
     c->index[rank] = run->trainer->index;
 }

@@ -39,8 +39,8 @@ int test_leave(void **state)
 const char *test_path(const char *name)
 {
     static char path[8][1024];
-    static int next;
-    char *to = path[next++ % 8];
+    static atomic_uint next; /* ranks are threads */
+    char *to = path[atomic_fetch_add(&next, 1) % 8];
     snprintf(to, sizeof path[0], "%s/%s", test_folder(), name);
     return to;
 }

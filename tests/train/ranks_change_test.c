@@ -51,10 +51,10 @@ static exphil_prefetcher *lanes_of(const train_run *run, const train_plan *plan,
 
 static void keep(change *c, int32_t rank, const train_run *run)
 {
-    c->bytes = run->trainer->arena_bytes;
-    c->weights[rank] = malloc(c->bytes);
-    memcpy(c->weights[rank], run->trainer->weights, c->bytes);
+    c->weights[rank] = malloc(run->trainer->arena_bytes);
+    memcpy(c->weights[rank], run->trainer->weights, run->trainer->arena_bytes);
     if (rank) return;
+    c->bytes = run->trainer->arena_bytes;
     c->epoch = run->trainer->epoch;
     c->index = run->trainer->index;
     c->frames = run->trainer->frames;

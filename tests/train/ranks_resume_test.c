@@ -203,7 +203,7 @@ static void troubled_rank(thread_rank *rank)
     t->error[rank->rank] = (exphil_error)EXPHIL_ERROR_INIT;
     t->status[rank->rank] = t->saves ? exphil_trainer_save(run.trainer, t->path, &t->error[rank->rank])
                                      : exphil_trainer_resume(run.trainer, t->path, &t->error[rank->rank]);
-    io.fail_at = 0;
+    if (rank->rank == 0) io.fail_at = 0;
     unsigned char *after = train_snapshot(run.trainer, &bytes[1]);
     t->kept[rank->rank] = bytes[0] == bytes[1] && memcmp(before, after, bytes[0]) == 0;
     (void)train_steps(&run, 2); /* all go on */
