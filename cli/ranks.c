@@ -1,5 +1,6 @@
 /* Ranks that an MPI has started, by libexphil_mpi. See ranks.h. */
 #include "ranks.h"
+#include "rank_place.h"
 
 #define EXPHIL_MPI_WITHOUT_MPI_H
 #include <exphil_mpi.h>
@@ -90,23 +91,36 @@ static bool load(void)
            find(library, path, "exphil_mpi_close", &mpi.close);
 }
 
-/* Processes that another MPI than the library's has started are each alone, and would all be rank 0. */
+/* Processes that something else than the library's MPI has started are each alone, and would all be rank 0. */
 static bool check_alone(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *text = getenv(names[i]);
-        if (!text || !*text) continue;
-        if (strtol(text, NULL, 10) <= 1) return true;
-        fprintf(
-            stderr,
-            "exphil: --mpi: %s processes were started (%s), and MPI sees this one alone: libexphil_mpi is "
-            "built with "
-            "another MPI than what started them\n",
-            text, names[i]);
+    char why[RANK_PLACE_WHY];
+    rank_place place;
+    if (!rank_place_find(getenv, &place, why)) {
+        fprintf(stderr, "exphil: --mpi: %s\n", why);
         return false;
     }
-    return true;
+    if (place.ranks > 1)
+        fprintf(stderr,
+                "exphil: --mpi: %s has started %d processes, and MPI sees this one alone: start them by the "
+                "mpirun or srun "
+                "of the MPI that libexphil_mpi is built with\n",
+                place.family, place.ranks);
+    return place.ranks == 1;
+}
+
+/* Variables that say nothing whole are somebody else's. */
+bool ranks_none(void)
+{
+    char why[RANK_PLACE_WHY];
+    rank_place place;
+    if (!rank_place_find(getenv, &place, why) || place.ranks == 1) return true;
+    fprintf(stderr,
+            "exphil: %s has started %d processes, and each would be a run of its own: --mpi makes them one "
+            "(exphil train "
+            "--help)\n",
+            place.family, place.ranks);
+    return false;
 }
 
 /* ---- what all say ---------------------------------------------------------------------------------------- */

@@ -21,6 +21,9 @@ enum { RANKS_FAILED = 75 };
  * and failed. */
 bool ranks_open(double timeout, ranks **made);
 
+/* This process is the only one: without --mpi several would each make the same run. False: said what has started them. */
+bool ranks_none(void);
+
 int32_t ranks_rank(const ranks *r);  /* NULL: 0 */
 int32_t ranks_count(const ranks *r); /* NULL: 1 */
 bool ranks_first(const ranks *r);    /* rank 0, which writes and tells */

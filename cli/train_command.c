@@ -518,7 +518,7 @@ int train_command(int argc, char **argv)
         !check_network(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (asked.mpi && !ranks_open(asked.mpi_timeout, &asked.ranks)) return 1;
+    if (asked.mpi ? !ranks_open(asked.mpi_timeout, &asked.ranks) : !ranks_none()) return 1;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
     return ranks_end(asked.ranks, run(&asked, count, paths));
 }

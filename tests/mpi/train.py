@@ -218,7 +218,10 @@ def refused():
 
     one(["train", "--mpi", "1.slp", "--out", "x.st"], 1, "exphil: --mpi: /none.so", EXPHIL_MPI_LIBRARY="/none.so")
     one(["train", "--mpi", "1.slp", "--out", "x.st"], 1, "has no exphil_mpi_open_world", EXPHIL_MPI_LIBRARY="libm.so.6")
-    one(["train", "--mpi", "1.slp", "--out", "x.st"], 1, "MPI sees this one alone", PMI_SIZE="2")
+    one(["train", "--mpi", "1.slp", "--out", "x.st"], 1, "MPICH has started 2 processes, and MPI sees this one alone", PMI_SIZE="2",
+        PMI_RANK="0", MPI_LOCALRANKID="0", MPI_LOCALNRANKS="2")
+    one(["train", "1.slp", "--out", "x.st"], 1, "exphil launch has started 2 processes, and each would be a run of its own",
+        EXPHIL_RANK="0", EXPHIL_RANKS="2", EXPHIL_LOCAL_RANK="0", EXPHIL_LOCAL_RANKS="2")
     one(["train", "--mpi", "--value", "detached", "1.slp", "--out", "x.st"], 2, "--mpi and --value")
     one(["train", "--mpi-timeout", "5", "1.slp", "--out", "x.st"], 2, "--mpi-timeout is for --mpi")
     for command in ("eval", "learn", "play"):
