@@ -2,6 +2,12 @@
 #include "train/checkpoint.h"
 #include "train/ranks.h"
 
+static exphil_status check_path(const char *path, exphil_error *error)
+{
+    if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");
+    return path[0] ? EXPHIL_OK : xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+}
+
 static exphil_status save(exphil_trainer *trainer, const char *path, const xph_beside *beside,
                           exphil_error *error)
 {
@@ -20,13 +26,14 @@ static exphil_status save(exphil_trainer *trainer, const char *path, const xph_b
 exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
                                exphil_error *error)
 {
-    if (!trainer || !path)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
-    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+    if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
     XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
-    exphil_status status =
-        xph_ranks_meet(own) ? xph_ranks_save(own, path, error) : save(own, path, beside, error);
+    exphil_status status = check_path(path, error);
+    if (xph_ranks_meet(own))
+        status = xph_ranks_save(own, path, status, error);
+    else if (status >= 0)
+        status = save(own, path, beside, error);
     xph_trainer_leave(trainer);
     return status;
 }
@@ -50,11 +57,10 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, xph_besid
 exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
                                  exphil_error *error)
 {
-    if (!trainer || !path)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
-    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+    if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = xph_trainer_settle(trainer, error);
+    exphil_status status = check_path(path, error);
+    if (status >= 0) status = xph_trainer_settle(trainer, error);
     if (xph_ranks_meet(trainer))
         status = xph_ranks_resume(trainer, path, status, error);
     else if (status >= 0)

@@ -98,12 +98,13 @@ static exphil_status wait_for_first(exphil_trainer *trainer, exphil_error *error
     return status;
 }
 
-exphil_status xph_ranks_save(exphil_trainer *trainer, const char *path, exphil_error *error)
+exphil_status xph_ranks_save(exphil_trainer *trainer, const char *path, exphil_status status,
+                             exphil_error *error)
 {
     xph_checkpoint c = {.trainer = trainer};
     struct xph_said own = {.call = 0.0};
     int64_t lanes = 0, time = 0;
-    exphil_status status = xph_checkpoint_shape(trainer, &lanes, &time, error);
+    if (status >= 0) status = xph_checkpoint_shape(trainer, &lanes, &time, error);
     if (status >= 0) status = xph_trainer_settle(trainer, error);
     own.lanes = (double)lanes;
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SAVE, own, status, error));

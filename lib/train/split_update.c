@@ -1,6 +1,6 @@
 /* An update in two halves, between which the loss is the host's: forward gives logits and values, backward takes their
  * gradients. */
-#include "train/train.h"
+#include "train/ranks.h"
 
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
 
@@ -136,8 +136,8 @@ static exphil_status run_backward(exphil_trainer *trainer, const void *dlogits, 
     return status;
 }
 
-static exphil_status backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues, double loss,
-                              exphil_error *error)
+static exphil_status check_backward(const exphil_trainer *trainer, const void *dlogits, const void *dvalues,
+                                    double loss, exphil_error *error)
 {
     const xph_split *split = &trainer->split;
     if (!dlogits) return xph_fail(error, EXPHIL_E_INVALID, "dlogits is NULL");
@@ -145,7 +145,15 @@ static exphil_status backward(exphil_trainer *trainer, const void *dlogits, cons
         return xph_fail(error, EXPHIL_E_INVALID, "dvalues: the model has no value head");
     XPH_TRY(check_gradient(trainer, "dlogits", dlogits, split->logits_bytes, error));
     XPH_TRY(check_gradient(trainer, "dvalues", dvalues, split->values_bytes, error));
-    if (!xph_finite(loss)) return xph_fail(error, EXPHIL_E_NUMERIC, "loss is not finite");
+    return xph_finite(loss) ? EXPHIL_OK : xph_fail(error, EXPHIL_E_NUMERIC, "loss is not finite");
+}
+
+static exphil_status backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues, double loss,
+                              exphil_error *error)
+{
+    const xph_split *split = &trainer->split;
+    exphil_status status = check_backward(trainer, dlogits, dvalues, loss, error);
+    if (status < 0) return xph_ranks_tell(trainer, XPH_CALL_SUM, status, error);
     XPH_TRY(run_backward(trainer, dlogits, dvalues, error));
     XPH_TRY(xph_update_send(trainer, split->frames, split->epoch, error));
     return xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);

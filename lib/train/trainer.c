@@ -127,7 +127,7 @@ exphil_status xph_trainer_check_data(const exphil_model *model, const exphil_pre
     return xph_trainer_check_sampling(model, sampling, xph_prefetcher_told(prefetcher), error);
 }
 
-static exphil_status check_optimizer(const exphil_model *model, exphil_optimizer *optimizer,
+static exphil_status check_optimizer(const exphil_model *model, const exphil_optimizer *optimizer,
                                      exphil_error *error)
 {
     if (optimizer->context != xph_model_context(model))
@@ -371,6 +371,52 @@ static exphil_status build(exphil_trainer *trainer, const exphil_model *model, e
     return xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error);
 }
 
+static exphil_status check_all(const exphil_model *model, const exphil_optimizer *optimizer,
+                               const exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
+                               exphil_error *error)
+{
+    XPH_TRY(check_config(config, error));
+    XPH_TRY(check_precision(model, config, error));
+    XPH_TRY(check_model(model, config, error));
+    XPH_TRY(check_optimizer(model, optimizer, error));
+    XPH_TRY(check_saved(config, optimizer, error));
+    if (!xph_own_past_check(model, config, error)) return EXPHIL_E_INVALID;
+    return prefetcher ? xph_trainer_check_data(model, prefetcher, error) : EXPHIL_OK;
+}
+
+static void take_settings(exphil_trainer *trainer, const exphil_trainer_config *config)
+{
+    trainer->accumulate = config->accumulate ? config->accumulate : 1;
+    trainer->activations = config->activations;
+    trainer->precision = config->precision;
+    trainer->loss_scale = config->precision != EXPHIL_PRECISION_F16 ? 1.0
+                          : config->loss_scale > 0.0                ? config->loss_scale
+                                                                    : 65536.0;
+    trainer->fake_quantize = config->fake_quantize;
+    trainer->saved_weights = config->saved_weights;
+    trainer->as_played = config->as_played;
+    trainer->shards = config->shards ? config->shards : 1;
+    trainer->own_past = (xph_own_past){
+        .share = config->own_past, .ramp = config->own_past_ramp_updates, .seed = config->own_past_seed};
+    trainer->checkpoint_blocks =
+        config->checkpoint_blocks < CHECKPOINT_MOST ? config->checkpoint_blocks : CHECKPOINT_MOST;
+}
+
+/* The communicator comes first: what fails then, other ranks hear. */
+static exphil_status create(exphil_trainer *made, const exphil_model *model, exphil_optimizer *optimizer,
+                            exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
+                            exphil_error *error)
+{
+    XPH_TRY(take_communicator(made, config, error));
+    exphil_status status = check_all(model, optimizer, prefetcher, config, error);
+    take_settings(made, config);
+    if (status >= 0) status = xph_losses_take(xph_model_spec(model), config->losses, &made->losses, error);
+    if (status >= 0) status = xph_shards_check(made, 0, error);
+    if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
+    /* a rank plans for itself */
+    return xph_context_measures(made->context) ? status : xph_ranks_check(made, status, error);
+}
+
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
                                     exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
                                     exphil_trainer **trainer, exphil_error *error)
@@ -385,39 +431,13 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     XPH_TRY(xph_context_check(context, error));
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
     XPH_TRY(XPH_TAKE(exphil_trainer_config, &known, config, error));
-    XPH_TRY(check_config(&known, error));
-    XPH_TRY(check_precision(model, &known, error));
-    XPH_TRY(check_model(model, &known, error));
-    XPH_TRY(check_optimizer(model, optimizer, error));
-    XPH_TRY(check_saved(&known, optimizer, error));
-    if (!xph_own_past_check(model, &known, error)) return EXPHIL_E_INVALID;
-    if (prefetcher) XPH_TRY(xph_trainer_check_data(model, prefetcher, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
     made->device = xph_context_backend(context);
     atomic_init(&made->references, 1);
-    made->accumulate = known.accumulate ? known.accumulate : 1;
-    made->activations = known.activations;
-    made->precision = known.precision;
-    made->loss_scale = known.precision != EXPHIL_PRECISION_F16 ? 1.0
-                       : known.loss_scale > 0.0                ? known.loss_scale
-                                                               : 65536.0;
     made->late = (exphil_error)EXPHIL_ERROR_INIT;
-    made->fake_quantize = known.fake_quantize;
-    made->saved_weights = known.saved_weights;
-    made->as_played = known.as_played;
-    made->shards = known.shards ? known.shards : 1;
-    made->own_past = (xph_own_past){
-        .share = known.own_past, .ramp = known.own_past_ramp_updates, .seed = known.own_past_seed};
-    made->checkpoint_blocks =
-        known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
-    exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
-    if (status >= 0) status = take_communicator(made, &known, error);
-    if (status >= 0) status = xph_shards_check(made, 0, error);
-    if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
-    /* a rank plans for itself */
-    if (made->said && !xph_context_measures(context)) status = xph_ranks_check(made, status, error);
+    exphil_status status = create(made, model, optimizer, prefetcher, &known, error);
     if (status < 0) {
         free_trainer(made);
         return status;

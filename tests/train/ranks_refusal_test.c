@@ -33,6 +33,7 @@ static void create(thread_rank *rank)
     exphil_trainer_config how = own.trainer;
     exphil_trainer *trainer = NULL;
     own.trainer.communicator = NULL;
+    own.trainer.own_past = 0.0;
     train_run run = train_begin(&own);
     if (rank->rank == 1 && odd->trained) (void)train_steps(&run, 1);
     exphil_trainer_destroy(run.trainer);
@@ -123,6 +124,22 @@ static void used_optimizer(void **state)
         assert_int_equal(odd.status[r], EXPHIL_E_MISMATCH);
         assert_string_equal(odd.error[r].message, "rank 1 is at update 1, rank 0 at 0");
     }
+}
+
+static void bad_config(train_plan *plan)
+{
+    plan->trainer.own_past = 2.0;
+}
+
+/* What one rank's settings cannot be, the others hear. */
+static void wrong_settings_of_one(void **state)
+{
+    odd_one odd = {.change = bad_config};
+    void *user[2] = {&odd, &odd};
+    thread_ranks_run(2, create, user, (thread_how){0, -1, false});
+    assert_int_equal(odd.status[1], EXPHIL_E_INVALID);
+    assert_int_equal(odd.status[0], EXPHIL_E_IO);
+    assert_string_equal(odd.error[0].message, "rank 1 failed with EXPHIL_E_INVALID in making a trainer");
 }
 
 static void lanes(train_plan *plan)
@@ -258,9 +275,10 @@ static void plans_ask_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(others_are_named),    cmocka_unit_test(used_optimizer),
-        cmocka_unit_test(lanes_of_another),    cmocka_unit_test(different_calls),
-        cmocka_unit_test(wrong_communicators), cmocka_unit_test(plans_ask_nobody),
+        cmocka_unit_test(others_are_named),      cmocka_unit_test(used_optimizer),
+        cmocka_unit_test(wrong_settings_of_one), cmocka_unit_test(lanes_of_another),
+        cmocka_unit_test(different_calls),       cmocka_unit_test(wrong_communicators),
+        cmocka_unit_test(plans_ask_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
