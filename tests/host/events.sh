@@ -46,8 +46,8 @@ expect 0 "5 updates" train "$@" --updates 5 --rate 0.1 --log two.jsonl --tensorb
 compare events/two two.jsonl
 [ "$(files events/two)" -eq 1 ] || complain "--force keeps the events of the run that it replaces"
 
-updates=$(slow 1500 300)
 # killed at some moment: all up to the last line is there; gone on with, no step is there twice
+updates=$(slow 1500 300)
 "$exphil" train "$@" --updates "$updates" --save-every 10 --alone 0 --log long.jsonl --tensorboard events/long --out long a.slp >out 2>err &
 run=$!
 lines() { if [ -e long.jsonl ]; then wc -l <long.jsonl; else echo 0; fi; }
