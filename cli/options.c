@@ -83,6 +83,7 @@ static const number_range ranges[] = {
     {"score-frames", 0, 1e15, false},
     {"large-frames", 1, 1e12, false},
     {"accumulate", 1, 1000000, false},
+    {"shards", 1, 1024, false},
     {"checkpoint-blocks", 0, 1000, false},
     {"rate", 1e-12, 1000000, true},
     {"warmup", 0, COUNT_MOST, false},

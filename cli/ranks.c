@@ -239,13 +239,14 @@ _Noreturn static void end_all(ranks *r, int status)
     _exit(status);
 }
 
-bool ranks_open(double timeout, ranks **made)
+bool ranks_open(double timeout, bool tree, ranks **made)
 {
     static ranks opened = {.communicator = {.struct_size = sizeof(exphil_communicator)}};
     exphil_mpi_config config = EXPHIL_MPI_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     int32_t locals;
     config.timeout_ms = (int64_t)(timeout * 1e3 + 0.5);
+    config.tree = tree;
     if (!load()) return false;
     exphil_status status = mpi.open_world(NULL, NULL, &config, &opened.all, &error);
     if (status >= 0) status = mpi.communicator(opened.all, &opened.communicator, &error);

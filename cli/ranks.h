@@ -15,11 +15,12 @@ typedef struct ranks ranks;
 /* What a run ends with that another rank, or MPI, has failed: EX_TEMPFAIL, with --resume it may be tried again. */
 enum { RANKS_FAILED = 75 };
 
-/* All ranks call it. timeout: seconds that one waits for another, as when one reads data and another is done. From here on
+/* All ranks call it. timeout: seconds that one waits for another, as when one reads data and another is done. tree: sums are
+ * ((0 + 1) + (2 + 3)) + ..., for shards. From here on
  * stdout of ranks above 0 leads nowhere, and of what they write on stderr errors alone are shown, behind "exphil: rank 2: "
  * (where the C library has fopencookie; elsewhere all is). False: said why MPI is not there. Does not return where MPI was there
  * and failed. */
-bool ranks_open(double timeout, ranks **made);
+bool ranks_open(double timeout, bool tree, ranks **made);
 
 /* This process is the only one: without --mpi several would each make the same run. False: said what has started them. */
 bool ranks_none(void);

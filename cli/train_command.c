@@ -8,6 +8,7 @@
 #include "train_run.h"
 #include "weights.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,7 +92,15 @@ static bool has_past(const train_options *o)
 /* The losses of outcomes are of one rank. */
 static bool check_ranks(const option_command *command, const train_options *o)
 {
-    if (options_given(command, "mpi-timeout") && !o->mpi)
+    if (o->shards & (o->shards - 1))
+        fprintf(stderr, "exphil: --shards wants a power of two, not %" PRId64 "\n", o->shards);
+    else if (o->batch > 0 && o->batch % o->shards)
+        fprintf(stderr, "exphil: --shards %" PRId64 " does not divide --batch %" PRId64 "\n", o->shards,
+                o->batch);
+    else if (o->shards > 1 && o->accumulate > 1)
+        fprintf(stderr,
+                "exphil: --shards and --accumulate: a larger --batch in more shards takes no more memory\n");
+    else if (options_given(command, "mpi-timeout") && !o->mpi)
         fprintf(stderr, "exphil: --mpi-timeout is for --mpi\n");
     else if (o->mpi && o->outcome.learns)
         fprintf(
@@ -285,6 +294,7 @@ static train_options asked = {.out = "policy.safetensors",
                               .blocks = "mamba*2",
                               .time = 60,
                               .accumulate = 1,
+                              .shards = 1,
                               .activations = "f32",
                               .log_every = 1,
                               .eval_every = -1,
@@ -375,6 +385,10 @@ static const option_entry entries[] = {
     {"own-past-ramp", OPTION_INT, &asked.own_past_ramp, "N",
      "updates over which --own-past is reached (default 0: at once)"},
     {"accumulate", OPTION_INT, &asked.accumulate, "N", "batches whose gradients make one update (default 1)"},
+    {"shards", OPTION_INT, &asked.shards, "N",
+     "same bits with any number of ranks (--mpi) that divides N, a power of two; a batch is computed in so "
+     "many parts "
+     "(default 1)"},
     {"checkpoint-blocks", OPTION_INT, &asked.checkpoint_blocks, "N",
      "recompute activations N blocks at a time, same result: 1 saves most memory, all of them none "
      "(default 0: keep them)"},
@@ -518,7 +532,7 @@ int train_command(int argc, char **argv)
         !check_network(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (asked.mpi ? !ranks_open(asked.mpi_timeout, &asked.ranks) : !ranks_none()) return 1;
+    if (asked.mpi ? !ranks_open(asked.mpi_timeout, asked.shards > 1, &asked.ranks) : !ranks_none()) return 1;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
     return ranks_end(asked.ranks, run(&asked, count, paths));
 }

@@ -80,6 +80,7 @@ void train_trainer_config(const train_state *r, train_losses *losses, exphil_tra
     }
     config->losses = losses->head;
     config->accumulate = o->accumulate;
+    config->shards = o->shards > 1 ? (int32_t)o->shards : 0;
     config->activations = o->chosen.activations;
     config->precision = o->chosen.precision;
     config->fake_quantize = o->chosen.fake_quantize;
@@ -403,11 +404,15 @@ bool train_lanes(const train_state *r, int64_t batch, exphil_sampling *sampling)
 
 static bool make_prefetcher(train_state *r)
 {
+    const int64_t shards = r->options->shards;
     exphil_sampling sampling;
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!train_sampling(r, &sampling, &error)) return complain("sampling", &error) == 0;
     if (!r->updates) r->updates = INT32_MAX; /* until it is known how many batches there are */
-    if (!choose_batch(r, &sampling) || !train_lanes(r, r->batch, &sampling)) return false;
+    if (!choose_batch(r, &sampling)) return false;
+    if (r->options->batch <= 0 && r->batch % shards)
+        r->batch += shards - r->batch % shards; /* nobody asked for another */
+    if (!train_lanes(r, r->batch, &sampling)) return false;
     r->data = (exphil_prefetcher_info)EXPHIL_PREFETCHER_INFO_INIT;
     train_check_memory(r);
     if (exphil_prefetcher_create(r->train, &sampling, &r->prefetcher, &error) < 0 ||

@@ -60,6 +60,7 @@ static bool check_others(const train_options *o)
 {
     const char *option = o->own_past > 0.0                                  ? "own-past"
                          : o->accumulate > 1                                ? "accumulate"
+                         : o->shards > 1                                    ? "shards"
                          : o->chosen.precision == EXPHIL_PRECISION_F16      ? "precision f16"
                          : o->smoothing > 0.0                               ? "smoothing"
                          : o->focal > 0.0                                   ? "focal"

@@ -47,18 +47,20 @@ static void bytes_text(uint64_t bytes, char *text, size_t size)
 
 bool train_auto_batch(train_state *r, int64_t full)
 {
-    const int64_t count = ranks_count(r->options->ranks);
+    const int64_t count = ranks_count(r->options->ranks), shards = r->options->shards,
+                  least = count > shards ? count : shards;
     exphil_plan plan;
     exphil_error error = EXPHIL_ERROR_INIT;
     char text[32];
-    if (!ask(r, count, &plan, &error)) return complain("--batch auto", &error) == 0;
+    if (!ask(r, least, &plan, &error)) return complain("--batch auto", &error) == 0;
     double largest = (double)plan.largest_batch; /* of this rank */
     if (!plan.largest_batch) return train_advise_memory(r);
     if (!ranks_least(r->options->ranks, &largest)) return false;
     r->batch = full < AUTO_MOST ? full : AUTO_MOST;
-    if (r->batch < count) r->batch = count;
+    if (r->batch < least) r->batch = least;
     bool memory = (int64_t)largest * count < r->batch;
     if (memory) r->batch = (int64_t)largest * count;
+    r->batch -= r->batch % shards;
     if (!ask(r, r->batch, &plan, &error)) return complain("--batch auto", &error) == 0;
     bytes_text(plan.host_peak_bytes + plan.device_peak_bytes, text, sizeof text);
     if (shown(r))

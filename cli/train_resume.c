@@ -23,6 +23,7 @@ static const setting settings[] = {
     {"model.delay_frames", "delay", {0}},
     {"model.value", "value", {"none", "detached", "shared"}},
     {"accumulate", "accumulate", {0}},
+    {"shards", "shards", {0}},
     {"fake_quantize", "fake-quantize", {"off", "f64", "bf16", "int8"}},
     {"precision", "precision", {"f32", "tf32", "bf16", "f16"}},
     {"activations", "activations", {"f32", "f64", "bf16", "int8"}},

@@ -29,7 +29,7 @@ typedef struct train_options {
     const char *delay, *conditions, *weights; /* NULL: 0; none */
     const char *fake_quantize, *precision;    /* NULL: not; f32 */
     int64_t updates, epochs, most_updates, seed, batch, time, segment, accumulate, warmup, restart;
-    int64_t checkpoint_blocks;
+    int64_t checkpoint_blocks, shards;
     int64_t alone, log_every, eval_every, save_every, head_width, hidden, window, attention_window, stride,
         shuffle_frames, own_past_ramp;
     double drop_past, own_past, mirror, balance_character, balance_action, balance_change;

@@ -4,6 +4,7 @@
 #include "train/ranks.h"
 
 #include <exphil/plan.h>
+#include <exphil/ranks.h>
 
 enum { BATCH_MOST = 4096 };
 
@@ -319,13 +320,28 @@ static exphil_status fits(const plan_job *job, int64_t batch, bool *fit, exphil_
     return xph_fail(error, status, "%s", why.message);
 }
 
+/* Lanes that a batch has at least, and a multiple of: one in each shard of this rank. The plan of one batch has checked them. */
+static exphil_status find_unit(const plan_job *job, int64_t *unit, exphil_error *error)
+{
+    exphil_trainer_config trainer = EXPHIL_TRAINER_CONFIG_INIT;
+    exphil_communicator with = {.struct_size = sizeof with, .ranks = 1};
+    exphil_device_communicator gpus = EXPHIL_DEVICE_COMMUNICATOR_INIT;
+    XPH_TRY(XPH_TAKE(exphil_trainer_config, &trainer, job->config->trainer, error));
+    XPH_TRY(XPH_TAKE(exphil_communicator, &with, trainer.communicator, error));
+    XPH_TRY(XPH_TAKE(exphil_device_communicator, &gpus, trainer.device_communicator, error));
+    *unit = trainer.shards > 1 ? trainer.shards / (trainer.device_communicator ? gpus.ranks : with.ranks) : 1;
+    return EXPHIL_OK;
+}
+
 /* Doubles while it fits, then halves what is between. */
 static exphil_status find_largest(const plan_job *job, int64_t *largest, exphil_error *error)
 {
-    int64_t most = job->config->most_batch ? job->config->most_batch : BATCH_MOST, low = 0, high = 1;
+    int64_t unit;
+    XPH_TRY(find_unit(job, &unit, error));
+    int64_t most = (job->config->most_batch ? job->config->most_batch : BATCH_MOST) / unit, low = 0, high = 1;
     bool fit = true;
     while (fit && low < most) {
-        XPH_TRY(fits(job, high, &fit, error));
+        XPH_TRY(fits(job, high * unit, &fit, error));
         if (!fit) break;
         low = high;
         high = 2 * high < most ? 2 * high : most;
@@ -333,10 +349,10 @@ static exphil_status find_largest(const plan_job *job, int64_t *largest, exphil_
     while (!fit && high - low > 1) {
         int64_t middle = low + (high - low) / 2;
         bool does;
-        XPH_TRY(fits(job, middle, &does, error));
+        XPH_TRY(fits(job, middle * unit, &does, error));
         *(does ? &low : &high) = middle;
     }
-    *largest = low;
+    *largest = low * unit;
     return EXPHIL_OK;
 }
 

@@ -72,13 +72,16 @@ for option in "--activations fp8" "--fake-quantize int4" "--mode x" "--heads x" 
 done
 expect 2 "--fake-quantize wants int8 or bf16, not int4" train $small --fake-quantize int4 --out v a.slp
 expect 2 "--schedule wants constant, cosine or restarts" train $small --schedule x --out v a.slp
+expect 2 "--shards wants a power of two, not 3" train $small --shards 3 --out v a.slp
+expect 2 "--shards 4 does not divide --batch 6" train $small --shards 4 --batch 6 --out v a.slp
+expect 2 "--shards and --accumulate" train $small --shards 2 --accumulate 2 --out v a.slp
 
 # numbers out of range too, all of them: none is cut to 32 bits
 for option in "--rate nan" "--rate 0" "--batch 4097" "--batch 0" "--segment -5" "--log-every -1" "--eval-every -1" \
   "--save-every -1" "--delay 4294967297" "--delay -4294967295" "--threads 4294967297" "--hidden 4294967297" \
   "--port 4294967297" "--opponent 5" "--first 4294967297" "--last -4294967295" "--time 65537" "--held-out 1" \
   "--ema nan" "--decay nan" "--clip inf" "--smoothing 1" "--focal -1" "--low-ratio 2" "--button-weight 0" \
-  "--checkpoint-blocks 1001" "--accumulate 1000001" "--updates 0" "--epochs 0" "--stride 0" "--warmup -1" \
+  "--checkpoint-blocks 1001" "--accumulate 1000001" "--shards 1025" "--updates 0" "--epochs 0" "--stride 0" "--warmup -1" \
   "--shuffle-frames 1023" "--shuffle-frames 4294967296" "--mirror 1.5" "--mirror -0.5" "--mirror nan" \
   "--restart 0" "--window 0" "--head-width 0" "--attention-window 0"; do
   expect 2 "${option% *} wants " train $option --out none/x none.slp

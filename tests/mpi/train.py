@@ -177,6 +177,14 @@ def ranks_are_one():
     held = [[(line["update"], round(line["nll"], 3)) for line in lines(folder) if line["kind"] == "held_out"]
             for folder in ("of3", "alone")]
     check(held[0] == held[1] and held[0], f"held-out scores differ: {held}")
+    # With shards the number of ranks changes no bit, with none of them too.
+    alone("shards0", *plan, "--shards", "2")
+    together([(train, f"shards{ranks}", ranks, *plan, "--shards", "2") for ranks in (1, 2)])
+    for ranks in (1, 2):
+        same(f"shards{ranks}", "shards0")
+        same_logs(f"shards{ranks}", "shards0")
+    check(files("shards0")["p.st"] != files("alone")["p.st"], "shards add up in the order of a batch at once")
+    train("shards3", 3, *plan, "--shards", "2", status=1, says="3 ranks do not divide 2 shards")
     record = json.loads((work / "of3/p.st.run.json").read_text())
     check("mpi" not in record and "mpi" not in record["defaults"], "the record has the ranks")
     # What the clock of one rank says, all do.
