@@ -187,7 +187,8 @@ refuse "--value-warmup is for --outcome-beta X" --value shared --value-warmup 3
 refuse "--shuffled-weights is for --outcome-beta X" --value shared --shuffled-weights
 refuse "--value-only and --outcome-beta" --value shared --value-only --outcome-beta 1
 refuse "--best unexplained wants --value" --held-out 0.1 --best unexplained
-for option in "--own-past 0.5 --delay 2" "--accumulate 2" "--shards 2" "--precision f16" "--smoothing 0.1" "--focal 1" "--button-weight 2"; do
+for option in "--own-past 0.5 --delay 2" "--accumulate 2" "--shards 2" "--precision f16" "--smoothing 0.1" "--focal 1" \
+  "--button-weight 2"; do
   refuse "and --value: updates that learn from what came do not go with that" --value shared $option
 done
 for option in "--half-life x" "--outcome-beta -1" "--outcome-cap 0" "--value-weight 0" "--value-warmup -1" \
