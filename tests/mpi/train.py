@@ -41,11 +41,11 @@ def check(fine, text):
 class Launch:
     """Ranks in a folder; options that differ from rank to rank are a list for each of them."""
 
-    def __init__(self, folder, ranks, *options, each=None):
+    def __init__(self, folder, ranks, *options, each=None, watcher=None):
         self.folder = work / folder
         self.folder.mkdir(exist_ok=True)
         parts = each or [[*options, *GAMES]]
-        words = [mpirun]
+        words = [*(watcher or []), mpirun]
         for i, part in enumerate(parts):
             words += [":"] * (i > 0) + ["-n", str(1 if each else ranks), EXPHIL, "train", "--mpi", *SMALL, "--out", "p.st", "--log",
                                         "log", *part]
@@ -259,6 +259,21 @@ def launcher_ended():
     return 0
 
 
+def watched():
+    """exphil launch starts the ranks again, twice."""
+    plan = ["--updates", "200", "--save-every", "8"]
+    launch = Launch("watched", 2, *plan, "--resume", watcher=[EXPHIL, "launch", "-n", "1", "--keep-ranks", "--"])
+    for count in (20, 60):
+        launch.wait_for_lines(count)
+        process = launch.ranks().get(1)
+        if process:
+            os.kill(process, signal.SIGKILL)
+    got, said = launch.end()
+    check(got == 0, f"watched: ended with {got}: {said}")
+    train("unwatched", 2, *plan)
+    same("watched", "unwatched")
+
+
 def go_on():
     done = together([(ended, "term", 2, signal.SIGTERM, 143, "exphil: stopped by SIGTERM after update"),
                      (ended, "kill", 0, signal.SIGKILL, None, ""),
@@ -360,6 +375,7 @@ for module, mpirun in MPIS:
         if not ran:
             refused()
             go_on()
+            watched()
         ran = module
         print(f"{module}: {'FAILED' if failed else 'fine'} ({time.monotonic() - began:.1f} s)")
 sys.exit(1 if failed else 0 if ran or len(sys.argv) > 3 else 77)
