@@ -10,6 +10,7 @@
 
 static struct corpus_options {
     data_options data;
+    const char *share; /* R/P; NULL: all */
     games_options games;
     const char *out;
     bool rows, json, force;
@@ -88,13 +89,31 @@ static int write_games(const select_options *select, int count, char **paths)
   {"shard-size", OPTION_BYTES, &asked.games.shard_bytes, "BYTES",                                            \
    "OUT is a folder of files of about so many bytes, as 256MiB (default: one file; in a folder 1GiB)"},      \
       {"level", OPTION_INT, &asked.games.level, "N", "of the compression, 1 to 19 (default 3)"},             \
+      {"share", OPTION_TEXT, &asked.share, "R/P",                                                            \
+       "of the files part R, from 0, of P, by their names: P processes make P corpora (default: all)"},      \
   {                                                                                                          \
     "stored", OPTION_FLAG, &asked.games.stored, NULL,                                                        \
         "do not compress: ten times the bytes (default: compress)"                                           \
   }
 
+static bool read_share(void)
+{
+    char *end = NULL;
+    if (!asked.share) return true;
+    asked.games.share = strtol(asked.share, &end, 10);
+    if (end != asked.share && *end == '/') asked.games.shares = strtol(end + 1, &end, 10);
+    if (*end == '\0' && asked.games.share >= 0 && asked.games.share < asked.games.shares &&
+        asked.games.shares <= 65536)
+        return true;
+    fprintf(stderr,
+            "exphil: --share wants R/P, a part from 0 to P-1 and how many there are, up to 65536; not %s\n",
+            asked.share);
+    return false;
+}
+
 static bool check_paths(const char *command, int count)
 {
+    if (!read_share()) return false;
     if (any_files(&asked.data, count) && asked.out) return true;
     fprintf(stderr, "exphil: %s wants %s; see exphil %s --help\n", command,
             asked.out ? "replays or corpora of games" : "--out OUT", command);
@@ -153,7 +172,7 @@ static const option_entry corpus_entries[] = {
 /* Options of rows follow --rows in the table. */
 static bool check_kind(const option_command *command)
 {
-    static const char *const of_games[] = {"shard-size", "level", "stored", "report"};
+    static const char *const of_games[] = {"shard-size", "level", "share", "stored", "report"};
     const option_entry *e = command->entry;
     for (size_t i = 0; asked.rows && i < sizeof of_games / sizeof *of_games; i++) {
         if (!options_given(command, of_games[i])) continue;

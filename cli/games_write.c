@@ -26,8 +26,9 @@ typedef struct writing {
     FILE *report;
     file_list list;
     tally reasons;
-    int64_t done;                                                 /* of the list */
-    int64_t files, games, frames, truncated, duplicates, refused; /* an archive holds many files */
+    int64_t done; /* of the list */
+    int64_t files, games, frames, truncated, duplicates, refused;
+    int64_t elsewhere; /* files of other shares */ /* an archive holds many files */
     bool named_refused, stopped;
     struct stat out; /* all zero: not there yet */
     progress bar;
@@ -196,6 +197,19 @@ static bool is_own(const writing *w, const file_item *from)
     return from->games && S_ISDIR(w->out.st_mode) && file_within(from->path, w->options->out);
 }
 
+/* By its name alone, without folder and archive: whoever makes the parts, and in whatever order, deals a file to the same. FNV-1a
+ * (Fowler, Noll, Vo). */
+static bool is_elsewhere(const writing *w, const file_item *from)
+{
+    const char *name = from->name;
+    uint64_t hash = 14695981039346656037u;
+    for (const char *c = from->name; *c; c++)
+        if ((*c == '/' || *c == ':') && c[1]) name = c + 1;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    const uint64_t shares = (uint64_t)w->options->shares;
+    return shares && (hash ^ hash >> 32) % shares != (uint64_t)w->options->share;
+}
+
 static bool add_item(void *user, const file_item *from)
 {
     writing *w = user;
@@ -204,6 +218,10 @@ static bool add_item(void *user, const file_item *from)
     bool fine;
     if (stop_asked()) return false;
     if (is_own(w, from)) return true;
+    if (is_elsewhere(w, from)) {
+        w->elsewhere++;
+        return true;
+    }
     if (from->problem)
         fine = refuse(w, from, -1, from->problem);
     else if (from->games)
@@ -255,6 +273,8 @@ static json_t *summary_json(const writing *w)
         (json_int_t)w->truncated, "duplicates", (json_int_t)w->duplicates, "refused", (json_int_t)w->refused,
         "reasons", reasons, "left_out", (json_int_t)w->list.excluded, "repeated",
         (json_int_t)w->list.repeated, "total", total, "stopped", w->stopped);
+    if (w->options->shares)
+        json_object_set_new(object, "of_other_shares", json_integer((json_int_t)w->elsewhere));
     if (w->options->select) json_object_set_new(object, "selected", games_taken_json(&w->taken));
     return object;
 }
@@ -280,6 +300,7 @@ static void print_summary(const writing *w)
     printf("refused         %10" PRId64 "\n", w->refused);
     print_reasons(w);
     if (w->list.excluded) printf("left out        %10" PRId64 "   by --exclude\n", w->list.excluded);
+    if (w->elsewhere) printf("of other shares %10" PRId64 "\n", w->elsewhere);
     if (w->list.repeated) printf("named twice     %10" PRId64 "   and read once\n", w->list.repeated);
     if (select) games_taken_print(&w->taken);
     if (!w->total.games) return;

@@ -218,6 +218,25 @@ made = json.load(open("out"))
 assert [made[name] for name in ("files", "games", "duplicates", "refused", "left_out")] == [3, 1, 1, 1, 1], made
 assert made["reasons"] == {"No such file or directory": 1}, made' || complain "a list says $(cat out)"
 expect 1 "nothing is left of what was named" corpus $stored --out x.games --exclude '*' walk
+
+# Parts that several processes make: every file is of one of them, wherever it lies, and together they are all.
+mkdir shares shares/else
+for seed in 1 2 3 4 5 6 7; do "$exphil" drill --frames 30 --seed "$seed" --out "shares/$seed.slp" >/dev/null; done
+mv shares/7.slp shares/else
+total=0
+for part in 0 1 2; do
+  expect 0 "of other shares" corpus $stored --out "part$part.games" --share "$part/3" shares
+  added=$(sed -n 's/^games added *\([0-9]*\) .*/\1/p' out)
+  row "of other shares" $((7 - added))
+  total=$((total + added))
+done
+[ "$total" -eq 7 ] || complain "the parts have $total games of 7"
+expect 0 "joined.games: 7 games" corpus $stored --out joined.games part0.games part1.games part2.games
+row duplicates 0
+for share in 3/3 -1/3 x/3 1 1/ 1/3x 0/65537 ""; do
+  expect 2 "--share wants R/P" corpus --out x.games --share "$share" shares
+done
+expect 2 "--share is of corpora of games, and goes without --rows" corpus --rows --share 0/2 --out x.corpus shares
 python3 -c '
 import gzip, zipfile
 one, two = open("drill1.slp", "rb").read(), open("drill2.slp", "rb").read()
