@@ -15,7 +15,7 @@ typedef struct games_options {
     const select_options *select; /* NULL: all games, whatever they are */
     const char *out, *report;     /* report NULL: none */
     int64_t level, threads;
-    uint64_t shard_bytes; /* 0: the library's choice; else out is a folder */
+    uint64_t shard_bytes;  /* 0: the library's choice; else out is a folder */
     int64_t share, shares; /* of the files this part, from 0, of so many; shares 0: all of them */
     bool stored, force, quiet, json;
 } games_options;
