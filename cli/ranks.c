@@ -116,9 +116,9 @@ bool ranks_none(void)
     rank_place place;
     if (!rank_place_find(getenv, &place, why) || place.ranks == 1) return true;
     fprintf(stderr,
-            "exphil: %s has started %d processes, and each would be a run of its own: --mpi makes them one "
-            "(exphil train "
-            "--help)\n",
+            "exphil: %s has started %d processes, and each would be a run of its own: exphil train --mpi, "
+            "started by mpirun or "
+            "srun, makes them one\n",
             place.family, place.ranks);
     return false;
 }

@@ -262,6 +262,20 @@ def test_ranks_train_one_joint_batch(spec, tmp_path):
         ranks_of(2, other)
 
 
+def test_the_best_weights_are_written_by_the_first_rank(spec, tmp_path):
+    def work(rank, communicator):
+        context = exphil.Context(threads=1)
+        data = exphil.Dataset(spec, context=context)
+        data.add_rows(*rows(90, 0))
+        trainer = exphil.Trainer(exphil.Model(spec, blocks="gru", hidden=8, context=context), data, batch=4, time=20,
+                                 communicator=communicator, reduction="sums")
+        assert len(trainer.fit(data, 4, every=1, best=tmp_path / "best")) == 4
+        assert trainer._writes() == (rank == 0)
+
+    ranks_of(2, work)
+    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+
+
 def test_a_trainer_goes_on_with_other_ranks(spec):
     data = exphil.Dataset(spec)
     data.add_rows(*rows(90, 0))

@@ -244,6 +244,12 @@ class Trainer(Handle):
         self._core.call(lib.exphil_trainer_agree, self._handle, given, len(numbers))
         return list(given)
 
+    def _writes(self) -> bool:
+        """Of ranks that train together, the first."""
+        how = self._kept[0].struct
+        others = how.reduction == Reduction.SUMS and (how.communicator, how.device_communicator)
+        return not any(one and one.rank for one in others or ())
+
     def set_communicator(self, communicator: Communicator) -> None:
         """Other ranks, with reduction "sums" and a dataset: a call of all ranks of the new communicator. This rank takes its new
         lanes; carried state goes with its lanes, that of lanes which no rank has starts from zero."""
@@ -260,7 +266,7 @@ class Trainer(Handle):
         except BaseException:
             sampling.struct.first_lane, sampling.struct.lane_count = before
             raise
-        self._prefetcher = prefetcher
+        self._prefetcher, self._kept[0].struct.communicator = prefetcher, native
         self._kept.append(config)
 
     # ---- training ----
@@ -400,7 +406,7 @@ class Trainer(Handle):
                 held_out, which=which, frequencies=frequencies, alone_most_frames=alone_most_frames
             )
             scores.append(Score(metrics, report))
-            if watch.is_best(report) and best is not None:
+            if watch.is_best(report) and best is not None and self._writes():
                 with self.model(which) as model:
                     model.save(best)
             stop = callback(scores[-1]) if callback is not None else False
