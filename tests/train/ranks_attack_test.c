@@ -30,6 +30,8 @@ static train_plan plan_of(void)
     train_plan plan = train_plan_of("lstm", EXPHIL_MODE_CARRY);
     plan.sampling.batch = 5;
     plan.adam.ema_decay = 0.9;
+    plan.trainer.accumulate = 2;
+    plan.trainer.own_past = 0.2;
     return plan;
 }
 
@@ -63,6 +65,12 @@ static exphil_status call(const shot *s, thread_rank *rank, train_run *run, exph
     }
 }
 
+static long long cancel_calls, cancel_at;
+static bool cancels; /* in the place of memory */
+static int32_t cancel(void *user)
+{
+    return __atomic_add_fetch(&cancel_calls, 1, __ATOMIC_SEQ_CST) >= cancel_at && cancel_at;
+}
 static pthread_mutex_t path_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void one(thread_rank *rank)
@@ -72,7 +80,8 @@ static void one(thread_rank *rank)
     test_memory memory;
     train_plan plan = plan_of(), own = ranks_case_plan(&plan, rank);
     test_memory_init(&memory);
-    if (r) own.memory = &memory;
+    if (r && cancels) own.cancel = cancel;
+    if (r && !cancels) own.memory = &memory;
     train_run run = train_begin(&own);
     exphil_prefetcher *next = s->op == SET ? lanes_of(&run, &plan, 1 - r, 2) : NULL;
     if (!s->fresh) (void)train_steps(&run, 3);
@@ -83,9 +92,11 @@ static void one(thread_rank *rank)
     usleep(2000); /* the prefetcher is at rest */
     long long before = atomic_load(&memory.calls);
     if (r && s->n) memory.fail_at = before + s->n;
+    if (r && cancels) before = cancel_calls, cancel_at = s->n ? before + s->n : 0;
     s->first[r] = call(s, rank, &run, next, &s->e1[r]);
     memory.fail_at = 0;
-    if (r) s->made = atomic_load(&memory.calls) - before;
+    if (r) s->made = (cancels ? cancel_calls : atomic_load(&memory.calls)) - before;
+    if (r) cancel_at = 0;
     s->after[r] = train_snapshot(run.trainer, &s->bytes[r]);
     s->second[r] = s->first[0] < 0 || s->first[r] < 0 ? call(s, rank, &run, next, &s->e2[r]) : EXPHIL_OK;
     for (int i = 0; i < 3 && s->later[r] >= 0; i++) s->later[r] = exphil_trainer_step(run.trainer, NULL, &s->e3[r]);
@@ -145,6 +156,11 @@ int main(int argc, char **argv)
     printf("%s\n", test_folder());
     for (int op = 0; op < OPS; op++)
         if (argc < 2 || strchr(argv[1], '0' + op)) sweep(op, false);
+    cancels = true;
+    printf("cancelled\n");
+    for (int op = 0; op < OPS; op++)
+        if (argc < 2 || strchr(argv[1], 'a' + op)) sweep(op, false);
+    cancels = false;
     if (argc < 2) {
         sweep(SET, true);
         sweep(SAVE, true);
