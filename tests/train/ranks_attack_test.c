@@ -66,6 +66,7 @@ static exphil_status call(const shot *s, thread_rank *rank, train_run *run, exph
 }
 
 static long long cancel_calls, cancel_at;
+static int victim = 1;
 static bool cancels; /* in the place of memory */
 static int32_t cancel(void *user)
 {
@@ -80,8 +81,9 @@ static void one(thread_rank *rank)
     test_memory memory;
     train_plan plan = plan_of(), own = ranks_case_plan(&plan, rank);
     test_memory_init(&memory);
-    if (r && cancels) own.cancel = cancel;
-    if (r && !cancels) own.memory = &memory;
+    const bool odd = victim == r;
+    if (odd && cancels) own.cancel = cancel;
+    if (odd && !cancels) own.memory = &memory;
     train_run run = train_begin(&own);
     exphil_prefetcher *next = s->op == SET ? lanes_of(&run, &plan, 1 - r, 2) : NULL;
     if (!s->fresh) (void)train_steps(&run, 3);
@@ -91,12 +93,12 @@ static void one(thread_rank *rank)
     }
     usleep(2000); /* the prefetcher is at rest */
     long long before = atomic_load(&memory.calls);
-    if (r && s->n) memory.fail_at = before + s->n;
-    if (r && cancels) before = cancel_calls, cancel_at = s->n ? before + s->n : 0;
+    if (odd && s->n) memory.fail_at = before + s->n;
+    if (odd && cancels) before = cancel_calls, cancel_at = s->n ? before + s->n : 0;
     s->first[r] = call(s, rank, &run, next, &s->e1[r]);
     memory.fail_at = 0;
-    if (r) s->made = (cancels ? cancel_calls : atomic_load(&memory.calls)) - before;
-    if (r) cancel_at = 0;
+    if (odd) s->made = (cancels ? cancel_calls : atomic_load(&memory.calls)) - before;
+    if (odd) cancel_at = 0;
     s->after[r] = train_snapshot(run.trainer, &s->bytes[r]);
     s->second[r] = s->first[0] < 0 || s->first[r] < 0 ? call(s, rank, &run, next, &s->e2[r]) : EXPHIL_OK;
     for (int i = 0; i < 3 && s->later[r] >= 0; i++) s->later[r] = exphil_trainer_step(run.trainer, NULL, &s->e3[r]);
@@ -106,7 +108,7 @@ static void one(thread_rank *rank)
     thread_ranks_leave(rank);
     train_end(&run);
     exphil_prefetcher_destroy(next);
-    if (r && (atomic_load(&memory.live) || atomic_load(&memory.wrong)))
+    if (odd && (atomic_load(&memory.live) || atomic_load(&memory.wrong)))
         printf("   %s n=%lld: leak or wrong free: live %lld wrong %lld\n", op_name[s->op], s->n,
                (long long)memory.live, (long long)memory.wrong);
 }
@@ -131,7 +133,7 @@ static void sweep(int op, bool fresh)
     shot good = shoot(op, 0, fresh);
     printf("%s%s: %lld allocations; undisturbed %d %d later %d %d\n", op_name[op], fresh ? " fresh" : "", good.made,
            good.first[0], good.first[1], good.later[0], good.later[1]);
-    for (long long n = 1; n <= good.made + 1; n++) {
+    for (long long n = getenv("N") ? atoi(getenv("N")) : 1; n <= (getenv("N") ? atoi(getenv("N")) : good.made + 1); n++) {
         shot s = shoot(op, n, fresh);
         bool split = (s.first[0] < 0) != (s.first[1] < 0);
         bool stuck = s.second[0] < 0 || s.second[1] < 0 || s.later[0] < 0 || s.later[1] < 0;
@@ -154,6 +156,7 @@ int main(int argc, char **argv)
     alarm(300);
     (void)path_lock;
     printf("%s\n", test_folder());
+    if (getenv("VICTIM")) victim = atoi(getenv("VICTIM"));
     for (int op = 0; op < OPS; op++)
         if (argc < 2 || strchr(argv[1], '0' + op)) sweep(op, false);
     cancels = true;
