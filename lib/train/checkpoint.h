@@ -64,7 +64,7 @@ static inline unsigned char *xph_checkpoint_own_state(const xph_checkpoint *c)
     return (unsigned char *)c->state + xph_checkpoint_state_bytes(c->trainer, c->first_lane);
 }
 /* exphil_trainer_save and exphil_trainer_resume where ranks meet: rank 0 writes and reads. */
-exphil_status xph_ranks_save(exphil_trainer *trainer, const char *path, exphil_error *error);
+exphil_status xph_ranks_save(exphil_trainer *trainer, const char *path, exphil_status status, exphil_error *error);
 exphil_status xph_ranks_resume(exphil_trainer *trainer, const char *path, exphil_status status,
                                exphil_error *error);
 

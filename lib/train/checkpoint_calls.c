@@ -17,16 +17,24 @@ static exphil_status save(exphil_trainer *trainer, const char *path, const xph_b
     return status;
 }
 
+/* Of ranks that meet the first alone has a file. */
+static exphil_status check_path(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    if (xph_ranks_meet(trainer) && trainer->communicator.rank) return EXPHIL_OK;
+    if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");
+    return path[0] ? EXPHIL_OK : xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+}
+
 exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
                                exphil_error *error)
 {
-    if (!trainer || !path)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
-    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
-    exphil_status status =
-        xph_ranks_meet(own) ? xph_ranks_save(own, path, error) : save(own, path, beside, error);
+    exphil_status status = check_path(trainer, path, error);
+    if (xph_ranks_meet(own))
+        status = xph_ranks_save(own, path, status, error);
+    else if (status >= 0)
+        status = save(own, path, beside, error);
     xph_trainer_leave(trainer);
     return status;
 }
@@ -50,11 +58,9 @@ static exphil_status resume(exphil_trainer *trainer, const char *path, xph_besid
 exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_beside *beside,
                                  exphil_error *error)
 {
-    if (!trainer || !path)
-        return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "path" : "trainer");
-    if (!path[0]) return xph_fail(error, EXPHIL_E_INVALID, "path is empty");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = xph_trainer_settle(trainer, error);
+    exphil_status status = check_path(trainer, path, error);
+    if (status >= 0) status = xph_trainer_settle(trainer, error);
     if (xph_ranks_meet(trainer))
         status = xph_ranks_resume(trainer, path, status, error);
     else if (status >= 0)

@@ -136,8 +136,8 @@ static exphil_status run_backward(exphil_trainer *trainer, const void *dlogits, 
     return status;
 }
 
-static exphil_status backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues, double loss,
-                              exphil_error *error)
+static exphil_status check_loss(const exphil_trainer *trainer, const void *dlogits, const void *dvalues,
+                                double loss, exphil_error *error)
 {
     const xph_split *split = &trainer->split;
     if (!dlogits) return xph_fail(error, EXPHIL_E_INVALID, "dlogits is NULL");
@@ -145,7 +145,13 @@ static exphil_status backward(exphil_trainer *trainer, const void *dlogits, cons
         return xph_fail(error, EXPHIL_E_INVALID, "dvalues: the model has no value head");
     XPH_TRY(check_gradient(trainer, "dlogits", dlogits, split->logits_bytes, error));
     XPH_TRY(check_gradient(trainer, "dvalues", dvalues, split->values_bytes, error));
-    if (!xph_finite(loss)) return xph_fail(error, EXPHIL_E_NUMERIC, "loss is not finite");
+    return xph_finite(loss) ? EXPHIL_OK : xph_fail(error, EXPHIL_E_NUMERIC, "loss is not finite");
+}
+
+static exphil_status backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues,
+                              exphil_error *error)
+{
+    const xph_split *split = &trainer->split;
     XPH_TRY(run_backward(trainer, dlogits, dvalues, error));
     XPH_TRY(xph_update_send(trainer, split->frames, split->epoch, error));
     return xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
@@ -166,9 +172,12 @@ exphil_status exphil_trainer_backward(exphil_trainer *trainer, const void *dlogi
     XPH_OWN_FPU;
     XPH_TRY(enter_split(trainer, error));
     exphil_status status = XPH_CHECK_OUTPUT(exphil_metrics, metrics, error);
-    if (status >= 0) {
+    if (status >= 0) status = check_loss(trainer, dlogits, dvalues, loss, error);
+    if (status < 0) {
+        status = xph_comm_join(trainer, status, error); /* the others hear of it */
+    } else {
         xph_parallel_hold(trainer->context);
-        status = backward(trainer, dlogits, dvalues, loss, error);
+        status = backward(trainer, dlogits, dvalues, error);
         xph_parallel_release(trainer->context);
     }
     trainer->split.open = false;
