@@ -373,6 +373,19 @@ static exphil_status build(exphil_trainer *trainer, const exphil_model *model, e
     return xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error);
 }
 
+static exphil_status check_all(const exphil_model *model, exphil_optimizer *optimizer,
+                               exphil_prefetcher *prefetcher, const exphil_trainer_config *known,
+                               exphil_error *error)
+{
+    XPH_TRY(check_config(known, error));
+    XPH_TRY(check_precision(model, known, error));
+    XPH_TRY(check_model(model, known, error));
+    XPH_TRY(check_optimizer(model, optimizer, error));
+    XPH_TRY(check_saved(known, optimizer, error));
+    if (!xph_own_past_check(model, known, error)) return EXPHIL_E_INVALID;
+    return prefetcher ? xph_trainer_check_data(model, prefetcher, error) : EXPHIL_OK;
+}
+
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
                                     exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
                                     exphil_trainer **trainer, exphil_error *error)
@@ -387,13 +400,6 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     XPH_TRY(xph_context_check(context, error));
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
     XPH_TRY(XPH_TAKE(exphil_trainer_config, &known, config, error));
-    XPH_TRY(check_config(&known, error));
-    XPH_TRY(check_precision(model, &known, error));
-    XPH_TRY(check_model(model, &known, error));
-    XPH_TRY(check_optimizer(model, optimizer, error));
-    XPH_TRY(check_saved(&known, optimizer, error));
-    if (!xph_own_past_check(model, &known, error)) return EXPHIL_E_INVALID;
-    if (prefetcher) XPH_TRY(xph_trainer_check_data(model, prefetcher, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
     made->context = xph_context_retain(context);
@@ -414,8 +420,9 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
         .share = known.own_past, .ramp = known.own_past_ramp_updates, .seed = known.own_past_seed};
     made->checkpoint_blocks =
         known.checkpoint_blocks < CHECKPOINT_MOST ? known.checkpoint_blocks : CHECKPOINT_MOST;
-    exphil_status status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
-    if (status >= 0) status = take_communicator(made, &known, error);
+    exphil_status status = take_communicator(made, &known, error); /* first: the others hear of what fails below */
+    if (status >= 0) status = check_all(model, optimizer, prefetcher, &known, error);
+    if (status >= 0) status = xph_losses_take(xph_model_spec(model), known.losses, &made->losses, error);
     if (status >= 0) status = xph_shards_check(made, 0, error);
     if (status >= 0) status = build(made, model, optimizer, prefetcher, error);
     /* a rank plans for itself */

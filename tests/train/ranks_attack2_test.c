@@ -312,6 +312,43 @@ static void other_isa(thread_rank *rank)
     train_end(&run);
 }
 
+/* p: another first loss scale. q: as_played, saved_weights. */
+static void settings_apart(thread_rank *rank)
+{
+    int r = rank->rank;
+    train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
+    plan.device = "cuda:0";
+    plan.backend_path = EXPHIL_BINARY_DIR "/tests/plugin-emulated";
+    plan.trainer.precision = EXPHIL_PRECISION_F16;
+    plan.trainer.loss_scale = r ? 1024.0 : 65536.0;
+    train_plan own = ranks_case_plan(&plan, rank);
+    train_run run = train_begin(&own);
+    exphil_metrics m = EXPHIL_METRICS_INIT;
+    for (int i = 0; i < 5; i++) {
+        DO(r, exphil_trainer_step(run.trainer, &m, error));
+        printf("p rank %d: update %lld loss %.9g norm %.9g\n", r, (long long)m.update, m.loss, m.gradient_norm);
+    }
+    size_t bytes;
+    unsigned char *all = train_snapshot(run.trainer, &bytes);
+    printf("p rank %d: weights %016llx\n", r, (unsigned long long)xph_hash(all, run.trainer->arena_bytes));
+    free(all);
+    thread_ranks_leave(rank);
+    train_end(&run);
+}
+static void played_apart(thread_rank *rank)
+{
+    int r = rank->rank;
+    train_plan plan = plan_of();
+    plan.trainer.as_played = r;
+    plan.adam.ema_decay = 0.9;
+    plan.trainer.saved_weights = r ? EXPHIL_WEIGHTS_AVERAGED : EXPHIL_WEIGHTS;
+    train_plan own = ranks_case_plan(&plan, rank);
+    train_run run = train_begin(&own);
+    DO(r, exphil_trainer_step(run.trainer, NULL, error));
+    thread_ranks_leave(rank);
+    train_end(&run);
+}
+
 /* n: step on a rank without a prefetcher, step_batch on the other. */
 static void other_kind(thread_rank *rank)
 {
@@ -340,7 +377,8 @@ int main(int argc, char **argv)
                {'d', 2, empty_path, 0},   {'e', 2, agree_counts, 0},  {'f', 2, many_lanes, 0},
                {'g', 2, null_batch, 0},   {'h', 2, bad_gradient, 0},  {'i', 2, odd_shards, 0},
                {'j', 2, wrong_setting, 0}, {'k', 2, settles_alone, 0}, {'l', 2, numeric_alone, 0},
-               {'m', 2, other_isa, 0},    {'n', 2, other_kind, 0}, {'o', 2, overflow_alone, 0}};
+               {'m', 2, other_isa, 0},    {'n', 2, other_kind, 0}, {'o', 2, overflow_alone, 0},
+               {'p', 2, settings_apart, 0}, {'q', 2, played_apart, 0}};
     alarm(120);
     (void)test_folder();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
