@@ -21,7 +21,7 @@ static const char *const doing[XPH_CALLS] = {"doing nothing",
  * to be added. */
 static size_t bytes_of(int32_t ranks)
 {
-    return (size_t)(ranks + 1) * sizeof(struct xph_said) + (size_t)ranks * sizeof(double);
+    return ((size_t)ranks + 1) * sizeof(struct xph_said) + (size_t)ranks * sizeof(double);
 }
 
 double *xph_ranks_numbers(const exphil_trainer *trainer)

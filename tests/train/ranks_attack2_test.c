@@ -14,8 +14,12 @@ static char which;
 static pthread_barrier_t together;
 static struct thread_ranks *others;
 
+static const char *key;       /* of the call that a scene is about */
+static exphil_status came[8]; /* what it came to, the last time */
+
 static void say(int r, const char *what, exphil_status status, const exphil_error *error)
 {
+    if (key && strstr(what, key)) came[r] = status;
     printf("%c rank %d %s: %s %s\n", which, r, what, exphil_status_name(status), status < 0 ? error->message : "");
     fflush(stdout);
 }
@@ -193,6 +197,26 @@ static void bad_gradient(thread_rank *rank)
     train_end(&run);
 }
 
+/* A trainer made of what served one without ranks. */
+static void create_late(thread_rank *rank, train_plan own, void (*change)(exphil_trainer_config *how))
+{
+    exphil_trainer_config how = own.trainer;
+    own.trainer.communicator = NULL;
+    own.trainer.shards = 0;
+    train_run run = train_begin(&own);
+    exphil_trainer_destroy(run.trainer);
+    run.trainer = NULL;
+    if (rank->rank && change) change(&how);
+    DO(rank->rank, exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &how, &run.trainer, error));
+    if (run.trainer) DO(rank->rank, exphil_trainer_step(run.trainer, NULL, error));
+    thread_ranks_leave(rank);
+    train_end(&run);
+}
+static void other_scale(exphil_trainer_config *how)
+{
+    how->loss_scale = 1024.0;
+}
+
 /* i: S divides the batch? 9 lanes, 2 ranks, 2 shards. */
 static void odd_shards(thread_rank *rank)
 {
@@ -200,10 +224,7 @@ static void odd_shards(thread_rank *rank)
     plan.sampling.batch = 9;
     plan.trainer.shards = 2;
     train_plan own = ranks_case_plan(&plan, rank);
-    train_run run = train_begin(&own);
-    DO(rank->rank, exphil_trainer_step(run.trainer, NULL, error));
-    thread_ranks_leave(rank);
-    train_end(&run);
+    create_late(rank, own, NULL);
 }
 
 /* j: create with a wrong setting on one rank. */
@@ -315,25 +336,12 @@ static void other_isa(thread_rank *rank)
 /* p: another first loss scale. q: as_played, saved_weights. */
 static void settings_apart(thread_rank *rank)
 {
-    int r = rank->rank;
     train_plan plan = train_plan_of("mlp", EXPHIL_MODE_CARRY);
     plan.device = "cuda:0";
     plan.backend_path = EXPHIL_BINARY_DIR "/tests/plugin-emulated";
     plan.trainer.precision = EXPHIL_PRECISION_F16;
-    plan.trainer.loss_scale = r ? 1024.0 : 65536.0;
-    train_plan own = ranks_case_plan(&plan, rank);
-    train_run run = train_begin(&own);
-    exphil_metrics m = EXPHIL_METRICS_INIT;
-    for (int i = 0; i < 5; i++) {
-        DO(r, exphil_trainer_step(run.trainer, &m, error));
-        printf("p rank %d: update %lld loss %.9g norm %.9g\n", r, (long long)m.update, m.loss, m.gradient_norm);
-    }
-    size_t bytes;
-    unsigned char *all = train_snapshot(run.trainer, &bytes);
-    printf("p rank %d: weights %016llx\n", r, (unsigned long long)xph_hash(all, run.trainer->arena_bytes));
-    free(all);
-    thread_ranks_leave(rank);
-    train_end(&run);
+    plan.trainer.loss_scale = 65536.0;
+    create_late(rank, ranks_case_plan(&plan, rank), other_scale);
 }
 static void played_apart(thread_rank *rank)
 {
@@ -366,29 +374,67 @@ static void other_kind(thread_rank *rank)
     train_end(&run);
 }
 
+/* r: doc/mpi.md: after a rank is lost, "write a checkpoint". */
+static void save_after_loss(thread_rank *rank)
+{
+    train_plan plan = plan_of(), own = ranks_case_plan(&plan, rank);
+    train_run run = train_begin(&own);
+    (void)train_steps(&run, 1);
+    if (rank->rank == 0) {
+        DO(0, exphil_trainer_step(run.trainer, NULL, error));
+        DO(0, exphil_trainer_save(run.trainer, test_path("r"), error));
+    }
+    thread_ranks_leave(rank);
+    train_end(&run);
+}
+
 int main(int argc, char **argv)
 {
+    enum { OK = EXPHIL_OK, IO = EXPHIL_E_IO, BAD = EXPHIL_E_INVALID, APART = EXPHIL_E_MISMATCH };
     static const struct {
         char letter;
         int32_t ranks;
         thread_rank_fn fn;
         bool tree;
-    } all[] = {{'a', 2, joins, 0},        {'b', 4, shards_change, 1}, {'c', 2, no_path, 0},
-               {'d', 2, empty_path, 0},   {'e', 2, agree_counts, 0},  {'f', 2, many_lanes, 0},
-               {'g', 2, null_batch, 0},   {'h', 2, bad_gradient, 0},  {'i', 2, odd_shards, 0},
-               {'j', 2, wrong_setting, 0}, {'k', 2, settles_alone, 0}, {'l', 2, numeric_alone, 0},
-               {'m', 2, other_isa, 0},    {'n', 2, other_kind, 0}, {'o', 2, overflow_alone, 0},
-               {'p', 2, settings_apart, 0}, {'q', 2, played_apart, 0}};
+        const char *key;
+        exphil_status expected[2];
+    } all[] = {{'a', 2, joins, 0, "set_communicator", {OK, OK}},
+               {'b', 4, shards_change, 1, "set_communicator", {BAD, BAD}},
+               {'c', 2, no_path, 0, "save", {OK, OK}},
+               {'d', 2, empty_path, 0, "resume", {IO, IO}},
+               {'e', 2, agree_counts, 0, "agree", {APART, APART}},
+               {'f', 2, many_lanes, 0, "save", {EXPHIL_E_UNSUPPORTED, EXPHIL_E_UNSUPPORTED}},
+               {'g', 2, null_batch, 0, "step_batch", {IO, BAD}},
+               {'h', 2, bad_gradient, 0, "backward", {IO, EXPHIL_E_NUMERIC}},
+               {'i', 2, odd_shards, 0, "create", {BAD, BAD}},
+               {'j', 2, wrong_setting, 0, "create", {IO, BAD}},
+               {'k', 2, settles_alone, 0, "step", {OK, OK}},
+               {'l', 2, numeric_alone, 0, "step_batch", {OK, OK}},
+               {'m', 2, other_isa, 0, NULL, {OK, OK}},
+               {'n', 2, other_kind, 0, "step", {IO, EXPHIL_E_STATE}},
+               {'o', 2, overflow_alone, 0, "step_batch", {OK, OK}},
+               {'p', 2, settings_apart, 0, "create", {APART, APART}},
+               {'q', 2, played_apart, 0, NULL, {OK, OK}},
+               {'r', 2, save_after_loss, 0, NULL, {OK, OK}}};
+    int wrong = 0;
     alarm(120);
     (void)test_folder();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (argc > 1 && !strchr(argv[1], all[i].letter)) continue;
         which = all[i].letter;
+        key = all[i].key;
+        came[0] = came[1] = OK;
         pthread_barrier_init(&together, NULL, 2);
         others = thread_ranks_open(3, (thread_how){0, -1, true});
         thread_ranks_run(all[i].ranks, all[i].fn, NULL, (thread_how){0, -1, all[i].tree});
         thread_ranks_close(others);
+        for (int r = 0; key && r < 2; r++)
+            if (came[r] != all[i].expected[r]) {
+                printf("%c: rank %d: %s, expected %s\n", which, r, exphil_status_name(came[r]),
+                       exphil_status_name(all[i].expected[r]));
+                wrong = 1;
+            }
     }
     test_folder_remove();
-    return 0;
+    return wrong;
 }

@@ -20,6 +20,7 @@ typedef struct shot {
     exphil_error e1[2], e2[2], e3[2];
     unsigned char *after[2], *end[2];
     size_t bytes[2], ebytes[2];
+    bool moved[2];
     void *weights[2];
     size_t arena;
     int64_t epoch[2], index[2];
@@ -99,6 +100,8 @@ static void one(thread_rank *rank)
     memory.fail_at = 0;
     if (odd) s->made = (cancels ? cancel_calls : atomic_load(&memory.calls)) - before;
     if (odd) cancel_at = 0;
+    if (s->op == SET && s->first[r] == EXPHIL_E_IO)
+        s->moved[r] = run.trainer->communicator.user == thread_ranks_of(s->others, 1 - r);
     s->after[r] = train_snapshot(run.trainer, &s->bytes[r]);
     s->second[r] = s->first[0] < 0 || s->first[r] < 0 ? call(s, rank, &run, next, &s->e2[r]) : EXPHIL_OK;
     for (int i = 0; i < 3 && s->later[r] >= 0; i++) s->later[r] = exphil_trainer_step(run.trainer, NULL, &s->e3[r]);
@@ -142,6 +145,7 @@ static void sweep(int op, bool fresh)
         if (s.first[0] < 0 || s.first[1] < 0 || split || stuck || differ)
             printf(" n=%lld: first %s | %s%s%s%s%s\n", n, s.e1[0].message, s.e1[1].message, split ? "  SPLIT" : "",
                    stuck ? "  STUCK" : "", differ ? "  WEIGHTS DIFFER" : "", drift ? "  DRIFT" : "");
+        if (s.moved[0] || s.moved[1]) printf("      E_IO, and the communicator is the new one\n");
         if (stuck)
             printf("      second %d %d (%s | %s), later %d %d (%s | %s)\n", s.second[0], s.second[1], s.e2[0].message,
                    s.e2[1].message, s.later[0], s.later[1], s.e3[0].message, s.e3[1].message);
