@@ -23,6 +23,14 @@ static exphil_status save(exphil_trainer *trainer, const char *path, const xph_b
     return status;
 }
 
+/* Of ranks that meet the first alone has a file. */
+static exphil_status check_path(const exphil_trainer *trainer, const char *path, exphil_error *error)
+{
+    if (xph_ranks_meet(trainer) && trainer->communicator.rank) return EXPHIL_OK;
+    if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");
+    return path[0] ? EXPHIL_OK : xph_fail(error, EXPHIL_E_INVALID, "path is empty");
+}
+
 exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, const xph_beside *beside,
                                exphil_error *error)
 {

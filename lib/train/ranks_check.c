@@ -6,12 +6,13 @@
 #include <exphil/ranks.h>
 
 /* What is compared beside the settings of a checkpoint. */
-enum { VERSION, PROCESSOR, COUNT, SETTINGS, WEIGHTS = SETTINGS + XPH_SETTINGS_MOST, MOMENTS, WORDS };
+enum { VERSION, PROCESSOR, COUNT, SETTINGS, WEIGHTS = SETTINGS + XPH_SETTINGS_MOST, MOMENTS, SCALE, WORDS };
 static const char *const name[WORDS] = {[VERSION] = "another version of the library",
                                         [PROCESSOR] = "another kind of processor",
                                         [COUNT] = "another number of settings",
                                         [WEIGHTS] = "other weights",
-                                        [MOMENTS] = "other moments of the optimizer"};
+                                        [MOMENTS] = "other moments of the optimizer",
+                                        [SCALE] = "another loss scale"};
 
 /* Processors of one architecture compute the same bits, whatever they are called; GPUs of one name do. */
 static uint64_t processor(const exphil_trainer *trainer)
@@ -49,10 +50,12 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
 {
     const xph_backend *backend = trainer->device->backend;
     const exphil_optimizer *optimizer = trainer->optimizer;
-    xph_hasher weights, moments;
+    xph_hasher weights, moments, scale;
     xph_stream *stream;
     xph_hash_begin(&weights);
     xph_hash_begin(&moments);
+    xph_hash_begin(&scale);
+    xph_control control = {.done = 0};
     exphil_status status = backend->stream_create(trainer->device, 0, &stream);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
@@ -60,10 +63,14 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->m, &moments);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->v, &moments);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->average, &moments);
+    if (status >= 0) status = backend->download(stream, &control, trainer->control, sizeof control);
     status = xph_stream_end(stream, status);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status,
                                "trainer: the device failed to give its weights");
+    xph_hash_add(&scale, &control.loss_scale, sizeof control.loss_scale); /* gradients are summed as they are scaled */
+    xph_hash_add(&scale, &control.good, sizeof control.good);
+    word[SCALE] = trainer->precision == EXPHIL_PRECISION_F16 ? xph_hash_end(&scale) : 0;
     word[WEIGHTS] = xph_hash_end(&weights);
     word[MOMENTS] = xph_hash_end(&moments);
     return EXPHIL_OK;
