@@ -174,12 +174,9 @@ exphil_status exphil_trainer_backward(exphil_trainer *trainer, const void *dlogi
     XPH_OWN_FPU;
     XPH_TRY(enter_split(trainer, error));
     exphil_status status = XPH_CHECK_OUTPUT(exphil_metrics, metrics, error);
-    if (status >= 0) status = check_loss(trainer, dlogits, dvalues, loss, error);
-    if (status < 0) {
-        status = xph_comm_join(trainer, status, error); /* the others hear of it */
-    } else {
+    if (status >= 0) {
         xph_parallel_hold(trainer->context);
-        status = backward(trainer, dlogits, dvalues, error);
+        status = backward(trainer, dlogits, dvalues, loss, error);
         xph_parallel_release(trainer->context);
     }
     trainer->split.open = false;
