@@ -20,8 +20,9 @@
  *   the communicator failed: EXPHIL_E_IO.
  * After each of them weights, moments, carried state and place are as they were before the call: an update may be tried again,
  * a run goes on from its checkpoint, with as many ranks as there are then. What ranks do not hear of is a rank that makes no
- * call, and a device that failed after the gradients were added up (EXPHIL_E_DEVICE): they wait as long as the communicator
- * does.
+ * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, no memory for
+ * the meeting itself), and a device that failed after the gradients were added up (EXPHIL_E_DEVICE): they wait as long as the
+ * communicator does. An update that a device refused (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
  *
  * exphil_trainer_create compares: version of the library, kind of processor, model, weights, moments, losses, settings of
  * optimizer, trainer and sampling, content of the dataset, conditions, weights of rows, lanes (which must be those of
@@ -77,8 +78,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_agree(exphil_trainer *t
  * state goes with its lanes; that of lanes which no rank has starts from zero, and is logged. The trainer then lets go of its
  * old communicator and prefetcher.
  * EXPHIL_E_STATE: reduction is not EXPHIL_REDUCTION_SUMS. EXPHIL_E_UNSUPPORTED: it has no prefetcher; save and resume instead.
- * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call. After EXPHIL_E_MEMORY, of the new shape,
- * it may be saved, or the call made again. */
+ * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call, but for a failure when all had agreed:
+ * a rank that has no memory for its new shape returns EXPHIL_E_MEMORY, the others EXPHIL_E_IO that names it, and all are of
+ * the new ranks. So keep both communicators and prefetchers until a call has succeeded; the trainer may be saved then, or the
+ * call made again. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
                                 exphil_prefetcher *prefetcher, exphil_error *error);

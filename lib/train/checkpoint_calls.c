@@ -2,8 +2,10 @@
 #include "train/checkpoint.h"
 #include "train/ranks.h"
 
-static exphil_status check_path(const char *path, exphil_error *error)
+/* Of ranks that meet the first alone has a file. */
+static exphil_status check_path(const exphil_trainer *trainer, const char *path, exphil_error *error)
 {
+    if (xph_ranks_meet(trainer) && trainer->communicator.rank) return EXPHIL_OK;
     if (!path) return xph_fail(error, EXPHIL_E_INVALID, "path is NULL");
     return path[0] ? EXPHIL_OK : xph_fail(error, EXPHIL_E_INVALID, "path is empty");
 }
@@ -29,7 +31,7 @@ exphil_status xph_trainer_save(const exphil_trainer *trainer, const char *path, 
     if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
     XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_trainer *own = (exphil_trainer *)(uintptr_t)trainer;
-    exphil_status status = check_path(path, error);
+    exphil_status status = check_path(trainer, path, error);
     if (xph_ranks_meet(own))
         status = xph_ranks_save(own, path, status, error);
     else if (status >= 0)
@@ -59,7 +61,7 @@ exphil_status xph_trainer_resume(exphil_trainer *trainer, const char *path, xph_
 {
     if (!trainer) return xph_fail(error, EXPHIL_E_INVALID, "trainer is NULL");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    exphil_status status = check_path(path, error);
+    exphil_status status = check_path(trainer, path, error);
     if (status >= 0) status = xph_trainer_settle(trainer, error);
     if (xph_ranks_meet(trainer))
         status = xph_ranks_resume(trainer, path, status, error);

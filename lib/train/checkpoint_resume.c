@@ -127,7 +127,10 @@ static exphil_status install(xph_stored_run *run, exphil_error *error)
     trainer->base_frames = counters[6];
     trainer->metrics = (exphil_metrics)EXPHIL_METRICS_INIT;
     trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
-    return xph_control_begin(trainer, run->loss_scale, run->good, error);
+    status = xph_control_put(trainer, stream, run->loss_scale, run->good);
+    return status < 0 ? xph_fail_device(error, trainer->device, status,
+                                        "trainer: the device could not take its control block")
+                      : EXPHIL_OK;
 }
 
 static exphil_status seek(const exphil_trainer *trainer, const uint64_t counters[XPH_CHECKPOINT_COUNTERS],

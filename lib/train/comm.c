@@ -121,7 +121,9 @@ static exphil_status sum(exphil_trainer *trainer, exphil_status status, exphil_e
             status = xph_fail_device(error, trainer->device, status,
                                      "trainer: the device failed to give its gradients");
     }
+    if (trainer->split.open) own.frames = (double)trainer->split.frames;
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SUM, own, status, error));
+    if (trainer->split.open) trainer->split.frames = xph_ranks_frames(trainer);
     sum_heads(trainer);
     XPH_TRY(sum_gradients(trainer, error));
     status = apply(trainer);

@@ -177,19 +177,22 @@ void xph_trainer_forget(exphil_trainer *trainer)
 
 /* ---- control ------------------------------------------------------------------------------------------------------ */
 
-exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good, exphil_error *error)
+exphil_status xph_control_put(exphil_trainer *trainer, xph_stream *stream, double loss_scale, int64_t good)
 {
     const xph_backend *backend = trainer->device->backend;
     const xph_control control = {
         .done = trainer->optimizer->updates, .good = good, .loss_scale = loss_scale, .first_bad = -1};
+    exphil_status status = backend->upload(stream, trainer->control, &control, sizeof control);
+    for (int i = 0; status >= 0 && i < 2; i++)
+        status = backend->download(stream, trainer->pending[i].result, trainer->control, sizeof control);
+    return status < 0 ? status : backend->stream_wait(stream);
+}
+
+exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good, exphil_error *error)
+{
     xph_stream *stream;
-    exphil_status status = backend->stream_create(trainer->device, 0, &stream);
-    if (status >= 0) {
-        status = backend->upload(stream, trainer->control, &control, sizeof control);
-        for (int i = 0; status >= 0 && i < 2; i++)
-            status = backend->download(stream, trainer->pending[i].result, trainer->control, sizeof control);
-        status = xph_stream_end(stream, status);
-    }
+    exphil_status status = trainer->device->backend->stream_create(trainer->device, 0, &stream);
+    if (status >= 0) status = xph_stream_end(stream, xph_control_put(trainer, stream, loss_scale, good));
     return status < 0 ? xph_fail_device(error, trainer->device, status,
                                         "trainer: the device could not take its control block")
                       : EXPHIL_OK;

@@ -21,7 +21,7 @@ static const char *const doing[XPH_CALLS] = {"doing nothing",
  * to be added. */
 static size_t bytes_of(int32_t ranks)
 {
-    return (size_t)(ranks + 1) * sizeof(struct xph_said) + (size_t)ranks * sizeof(double);
+    return ((size_t)ranks + 1) * sizeof(struct xph_said) + (size_t)ranks * sizeof(double);
 }
 
 double *xph_ranks_numbers(const exphil_trainer *trainer)
@@ -130,6 +130,9 @@ exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_s
     own.status = status < 0 ? (double)status : 0.0;
     own.update =
         trainer->optimizer ? (double)trainer->optimizer->updates : 0.0; /* it may be another trainer's */
+    own.update +=
+        (double)
+            trainer->skipped; /* one rank may know already of an update that all others have yet to settle */
     for (int i = 0; i < 2; i++) own.update += (double)trainer->pending[i].live;
     if (trainer->prefetcher) {
         own.epoch = (double)trainer->epoch;

@@ -28,8 +28,9 @@ struct xph_said {
     double call;   /* 0: it has said nothing */
     double status; /* below 0: it cannot */
     double update, epoch, index;
-    double lanes;          /* of its batches; 0: not known yet */
-    double weight, frames; /* of the batch: the sum of its mask, and the rows above 0 */
+    double lanes; /* of its batches; 0: not known yet */
+    double weight,
+        frames; /* of the batch: the sum of its mask, and the rows above 0; how many numbers are agreed on */
     double number[XPH_SAID_NUMBERS];
 };
 

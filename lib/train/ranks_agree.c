@@ -16,6 +16,17 @@ static exphil_status take_numbers(const double *numbers, int64_t count, struct x
             return xph_fail(error, EXPHIL_E_INVALID, "numbers[%lld] is not finite", (long long)i);
         own->number[i] = numbers[i];
     }
+    own->frames = (double)count;
+    return EXPHIL_OK;
+}
+
+static exphil_status same_count(const exphil_trainer *trainer, exphil_error *error)
+{
+    const struct xph_said *said = trainer->said;
+    for (int32_t r = 1; r < trainer->communicator.ranks; r++)
+        if (said[r].frames != said[0].frames)
+            return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d agrees on %.0f numbers, rank 0 on %.0f", r,
+                            said[r].frames, said[0].frames);
     return EXPHIL_OK;
 }
 
@@ -26,6 +37,7 @@ exphil_status exphil_trainer_agree(exphil_trainer *trainer, double *numbers, int
     XPH_TRY(xph_trainer_enter(trainer, error));
     exphil_status status = take_numbers(numbers, count, &own, error);
     status = xph_ranks_say(trainer, XPH_CALL_AGREE, own, status, error);
+    if (status >= 0 && xph_ranks_meet(trainer)) status = same_count(trainer, error);
     for (int64_t i = 0; status >= 0 && xph_ranks_meet(trainer) && i < count; i++)
         for (int32_t r = 0; r < trainer->communicator.ranks; r++)
             if (r == 0 || trainer->said[r].number[i] > numbers[i]) numbers[i] = trainer->said[r].number[i];

@@ -2,6 +2,7 @@
 #include "train/ranks.h"
 
 #include "train/settings.h"
+#include "train/shards.h"
 
 #include <exphil/ranks.h>
 
@@ -39,11 +40,13 @@ static exphil_status check_same(exphil_trainer *trainer, const uint64_t before[X
 /* Of all lanes: their state, and behind it a byte for each that says whether a rank has it. */
 typedef struct lanes {
     unsigned char *memory, *there;
-    size_t bytes, each; /* each: of a lane's state */
+    void *own;                     /* room for this rank's new lanes */
+    size_t bytes, own_bytes, each; /* each: of a lane's state */
     int64_t batch;
 } lanes;
 
-static exphil_status make_lanes(const exphil_trainer *trainer, lanes *all, exphil_error *error)
+static exphil_status make_lanes(const exphil_trainer *trainer, const exphil_sampling *next, lanes *all,
+                                exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     all->batch = xph_prefetcher_sampling(trainer->prefetcher)->batch;
@@ -51,6 +54,9 @@ static exphil_status make_lanes(const exphil_trainer *trainer, lanes *all, exphi
     all->bytes = (size_t)all->batch * (all->each + 1);
     all->memory = xph_calloc(trainer->context, 1, all->bytes);
     if (!all->memory) return xph_no_memory(all->bytes, error);
+    all->own_bytes = (size_t)next->lane_count * all->each;
+    all->own = all->own_bytes ? xph_alloc(trainer->context, all->own_bytes) : NULL;
+    if (all->own_bytes && !all->own) return xph_no_memory(all->own_bytes, error);
     all->there = all->memory + (size_t)all->batch * all->each;
     return EXPHIL_OK;
 }
@@ -76,6 +82,23 @@ static exphil_status put_own(const exphil_trainer *trainer, const exphil_samplin
                       : EXPHIL_OK;
 }
 
+/* New ranks have each resumed a file with all lanes: what several have, the first of them gives. */
+static exphil_status leave_to_first(exphil_trainer *trainer, const exphil_sampling *before, const lanes *all,
+                                    exphil_error *error)
+{
+    const struct xph_said own = {.number = {(double)before->first_lane, (double)before->lane_count}};
+    XPH_TRY(xph_ranks_say(trainer, XPH_CALL_CHANGE, own, EXPHIL_OK, error));
+    for (int32_t r = 0; r < trainer->communicator.rank; r++) {
+        const double *number = trainer->said[r].number;
+        if (!(number[0] >= 0.0 && number[1] >= 0.0 && number[0] + number[1] <= (double)all->batch))
+            return xph_fail(error, EXPHIL_E_IO, "communicator: all_reduce gave no sum of doubles");
+        const size_t first = (size_t)number[0], count = (size_t)number[1];
+        memset(all->memory + first * all->each, 0, count * all->each);
+        memset(all->there + first, 0, count);
+    }
+    return EXPHIL_OK;
+}
+
 static void say_lost(const exphil_trainer *trainer, const lanes *all)
 {
     int64_t lost = 0;
@@ -87,54 +110,59 @@ static void say_lost(const exphil_trainer *trainer, const lanes *all)
 }
 
 /* This rank's new lanes wait as those of a file do, until their shape is made. */
-static exphil_status take_own(exphil_trainer *trainer, const lanes *all, exphil_error *error)
+static void take_own(exphil_trainer *trainer, lanes *all)
 {
     const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
-    size_t bytes = (size_t)sampling->lane_count * all->each;
-    void *state = bytes ? xph_alloc(trainer->context, bytes) : NULL;
-    if (bytes && !state) return xph_no_memory(bytes, error);
-    if (state) memcpy(state, all->memory + (size_t)sampling->first_lane * all->each, bytes);
+    if (all->own) memcpy(all->own, all->memory + (size_t)sampling->first_lane * all->each, all->own_bytes);
     xph_trainer_drop_shape(trainer);
     xph_resumed_drop(trainer);
-    trainer->resumed = (xph_resumed){sampling->lane_count, sampling->time, state, bytes};
-    return EXPHIL_OK;
+    trainer->resumed = (xph_resumed){sampling->lane_count, sampling->time, all->own, all->own_bytes};
+    all->own = NULL;
 }
 
 /* From here on the trainer is one of the new ranks, whatever fails. */
-static exphil_status go_on(exphil_trainer *trainer, const lanes *all, exphil_error *error)
+static exphil_status go_on(exphil_trainer *trainer, lanes *all, exphil_error *error)
 {
     const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
     exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;
     say_lost(trainer, all);
-    exphil_status status = take_own(trainer, all, error);
-    if (status >= 0) status = xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error);
-    if (status >= 0) status = exphil_prefetcher_query(trainer->prefetcher, &info, error);
+    take_own(trainer, all);
+    exphil_status status = exphil_prefetcher_query(trainer->prefetcher, &info, error);
     const bool ended = trainer->index == info.batches_per_epoch;
     if (status >= 0)
         status = exphil_prefetcher_seek(trainer->prefetcher, trainer->epoch + ended,
                                         ended ? 0 : trainer->index, error);
+    if (status >= 0) status = xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error);
     return xph_ranks_tell(trainer, XPH_CALL_CHANGE, status, error);
 }
 
 /* ---- the call ------------------------------------------------------------------------------------------------------- */
 
-static exphil_status change(exphil_trainer *trainer, share *with, exphil_error *error)
+/* status: what this rank came to before; it meets the new ranks all the same. */
+static exphil_status change(exphil_trainer *trainer, share *with, exphil_status status, exphil_error *error)
 {
     uint64_t settings[XPH_SETTINGS_MOST];
     lanes all = {.memory = NULL};
-    int64_t count = xph_settings_values(trainer, settings);
-    const exphil_sampling before = *xph_prefetcher_sampling(trainer->prefetcher);
-    exphil_status status = make_lanes(trainer, &all, error);
+    int64_t count = 0;
+    exphil_sampling before = EXPHIL_SAMPLING_INIT;
+    if (status >= 0) {
+        count = xph_settings_values(trainer, settings);
+        before = *xph_prefetcher_sampling(trainer->prefetcher);
+        status = make_lanes(trainer, xph_prefetcher_sampling(with->prefetcher), &all, error);
+    }
     if (status >= 0) status = put_own(trainer, &before, &all, error);
     *with = swap(trainer, *with);
     if (status >= 0) status = check_same(trainer, settings, count, error);
+    if (status >= 0) status = xph_shards_check(trainer, before.batch, error);
     status = xph_ranks_check(trainer, status, error);
+    if (status >= 0) status = leave_to_first(trainer, &before, &all, error);
     if (status >= 0) status = xph_ranks_join(trainer, all.memory, all.bytes, EXPHIL_OK, error);
     if (status >= 0)
         status = go_on(trainer, &all, error);
     else
         *with = swap(trainer, *with);
     xph_free(trainer->context, all.memory, all.bytes);
+    xph_free(trainer->context, all.own, all.own_bytes);
     return status;
 }
 
@@ -161,18 +189,18 @@ exphil_status exphil_trainer_set_communicator(exphil_trainer *trainer,
     if (!trainer || !communicator)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "communicator" : "trainer");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    share with = {.prefetcher = prefetcher};
-    exphil_status status = xph_trainer_settle(trainer, error);
-    if (status >= 0) status = check(trainer, prefetcher, error);
-    if (status >= 0) status = xph_communicator_take(communicator, &with.communicator, error);
+    share with = {.prefetcher = NULL};
+    exphil_status status = xph_communicator_take(communicator, &with.communicator, error);
     if (status >= 0) {
         with.said = xph_ranks_said(trainer->context, with.communicator.ranks, error);
         status = with.said ? EXPHIL_OK : EXPHIL_E_MEMORY;
     }
-    if (status >= 0) {
-        xph_prefetcher_retain(prefetcher);
-        status = change(trainer, &with, error); /* with is what is not used any more */
-        xph_prefetcher_release(with.prefetcher);
+    if (status >= 0) { /* from here on the others hear of what fails */
+        status = xph_trainer_settle(trainer, error);
+        if (status >= 0) status = check(trainer, prefetcher, error);
+        if (prefetcher) with.prefetcher = xph_prefetcher_retain(prefetcher);
+        status = change(trainer, &with, status, error); /* with is what is not used any more */
+        if (with.prefetcher) xph_prefetcher_release(with.prefetcher);
         xph_ranks_forget(trainer->context, with.said, with.communicator.ranks);
     }
     xph_trainer_leave(trainer);

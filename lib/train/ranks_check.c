@@ -6,12 +6,24 @@
 #include <exphil/ranks.h>
 
 /* What is compared beside the settings of a checkpoint. */
-enum { VERSION, PROCESSOR, COUNT, SETTINGS, WEIGHTS = SETTINGS + XPH_SETTINGS_MOST, MOMENTS, WORDS };
+enum {
+    VERSION,
+    PROCESSOR,
+    COUNT,
+    SETTINGS,
+    WEIGHTS = SETTINGS + XPH_SETTINGS_MOST,
+    MOMENTS,
+    SCALE,
+    PLAYED,
+    WORDS
+};
 static const char *const name[WORDS] = {[VERSION] = "another version of the library",
                                         [PROCESSOR] = "another kind of processor",
                                         [COUNT] = "another number of settings",
                                         [WEIGHTS] = "other weights",
-                                        [MOMENTS] = "other moments of the optimizer"};
+                                        [MOMENTS] = "other moments of the optimizer",
+                                        [SCALE] = "another loss scale",
+                                        [PLAYED] = "another as_played"};
 
 /* Processors of one architecture compute the same bits, whatever they are called; GPUs of one name do. */
 static uint64_t processor(const exphil_trainer *trainer)
@@ -49,10 +61,12 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
 {
     const xph_backend *backend = trainer->device->backend;
     const exphil_optimizer *optimizer = trainer->optimizer;
-    xph_hasher weights, moments;
+    xph_hasher weights, moments, scale;
     xph_stream *stream;
     xph_hash_begin(&weights);
     xph_hash_begin(&moments);
+    xph_hash_begin(&scale);
+    xph_control control = {.done = 0};
     exphil_status status = backend->stream_create(trainer->device, 0, &stream);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: no stream on the device");
@@ -60,10 +74,15 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->m, &moments);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->v, &moments);
     if (status >= 0) status = hash_arena(trainer, stream, optimizer->average, &moments);
+    if (status >= 0) status = backend->download(stream, &control, trainer->control, sizeof control);
     status = xph_stream_end(stream, status);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status,
                                "trainer: the device failed to give its weights");
+    xph_hash_add(&scale, &control.loss_scale,
+                 sizeof control.loss_scale); /* gradients are summed as they are scaled */
+    xph_hash_add(&scale, &control.good, sizeof control.good);
+    word[SCALE] = trainer->precision == EXPHIL_PRECISION_F16 ? xph_hash_end(&scale) : 0;
     word[WEIGHTS] = xph_hash_end(&weights);
     word[MOMENTS] = xph_hash_end(&moments);
     return EXPHIL_OK;
@@ -88,6 +107,7 @@ static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *er
 static exphil_status own_words(const exphil_trainer *trainer, uint64_t word[WORDS], exphil_error *error)
 {
     XPH_TRY(check_lanes(trainer, error));
+    word[PLAYED] = (uint64_t)trainer->as_played;
     word[VERSION] = exphil_version();
     word[PROCESSOR] = processor(trainer);
     word[COUNT] = (uint64_t)xph_settings_values(trainer, word + SETTINGS);
@@ -143,7 +163,7 @@ exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exp
         status = word ? own_words(trainer, word[with->rank], error) : xph_no_memory(bytes, error);
     status = xph_ranks_tell(trainer, XPH_CALL_CREATE, status, error);
     if (status >= 0) status = xph_ranks_join(trainer, word, bytes, EXPHIL_OK, error);
-    if (status >= 0) status = compare(trainer, (const uint64_t(*)[WORDS])word, error);
+    if (status >= 0 && word) status = compare(trainer, (const uint64_t(*)[WORDS])word, error);
     if (status >= 0) status = probe(trainer, error);
     xph_free(trainer->context, word, bytes);
     return status;

@@ -34,14 +34,13 @@ static exphil_status share_numbers(xph_stored_run *run, told_run *told, exphil_s
 }
 
 /* Memory for what comes. */
-static exphil_status make_copies(xph_stored_run *run, const told_run *told, const char *path,
-                                 exphil_error *error)
+static exphil_status make_copies(xph_stored_run *run, const told_run *told, exphil_error *error)
 {
     xph_checkpoint *c = &run->copies;
     exphil_trainer *trainer = c->trainer;
     if (trainer->communicator.rank == 0) return EXPHIL_OK;
     const int64_t first = c->first_lane, lanes = c->lanes;
-    XPH_TRY(xph_checkpoint_make(c, trainer, told->batch, told->time, path, NULL, error));
+    XPH_TRY(xph_checkpoint_make(c, trainer, told->batch, told->time, "", NULL, error));
     c->first_lane = first;
     c->lanes = lanes;
     for (int64_t k = 0; k < c->kinds; k++) memset(c->arena[k], 0, trainer->arena_bytes);
@@ -54,7 +53,8 @@ static char *copy_notes(const xph_stored_run *run, const told_run *told)
 {
     exphil_trainer *trainer = run->copies.trainer;
     char *text = told->notes_bytes ? xph_calloc(trainer->context, 1, told->notes_bytes) : NULL;
-    if (text && trainer->communicator.rank == 0) memcpy(text, run->notes.text, told->notes_bytes);
+    if (text && run->notes.text && trainer->communicator.rank == 0)
+        memcpy(text, run->notes.text, told->notes_bytes);
     return text;
 }
 
@@ -89,13 +89,13 @@ static exphil_status cut_state(xph_checkpoint *c, exphil_error *error)
 }
 
 /* All that is in the file, on every rank. */
-static exphil_status share(xph_stored_run *run, const char *path, exphil_status status, exphil_error *error)
+static exphil_status share(xph_stored_run *run, exphil_status status, exphil_error *error)
 {
     exphil_trainer *trainer = run->copies.trainer;
     told_run told = {.batch = 0};
     XPH_TRY(share_numbers(run, &told, status, error));
     char *notes = copy_notes(run, &told);
-    status = make_copies(run, &told, path, error);
+    status = make_copies(run, &told, error);
     if (status >= 0 && told.notes_bytes && !notes) status = xph_no_memory(told.notes_bytes, error);
     status = share_arrays(run, notes, told.notes_bytes, status, error);
     if (status >= 0) {
@@ -119,7 +119,7 @@ exphil_status xph_ranks_resume(exphil_trainer *trainer, const char *path, exphil
     if (trainer->communicator.rank == 0) status = xph_run_read(&run, trainer, path, batch, NULL, error);
     run.copies.first_lane = first;
     run.copies.lanes = lanes;
-    status = share(&run, path, status, error);
+    status = share(&run, status, error);
     if (status >= 0) status = xph_run_install(&run, error);
     xph_run_free(&run);
     return status;

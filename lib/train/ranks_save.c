@@ -5,6 +5,8 @@
 #define LOOKS_NS                                                                                             \
   ((int64_t)1000000000) /* how often ranks meet while rank 0 writes, so that no rank waits for long */
 
+enum { LANES_MOST = 4096 }; /* that a file may have (checkpoint_resume.c) */
+
 /* ---- what is written ---------------------------------------------------------------------------------------------- */
 
 /* Ranks other than 0 need the state alone. */
@@ -13,6 +15,10 @@ static exphil_status make(xph_checkpoint *c, exphil_trainer *trainer, int64_t la
 {
     int64_t first = 0, batch = xph_ranks_lanes(trainer, &first);
     exphil_status status = EXPHIL_OK;
+    if (batch > LANES_MOST)
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
+                        "checkpoint: the batches of all ranks have %lld lanes, a file at most %d",
+                        (long long)batch, LANES_MOST);
     if (trainer->communicator.rank == 0) {
         status = xph_checkpoint_make(c, trainer, batch, time, path, NULL, error);
         if (status >= 0) status = xph_checkpoint_list(c, error);

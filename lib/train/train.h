@@ -294,6 +294,7 @@ exphil_status xph_split_make(exphil_trainer *trainer, bool states, exphil_error 
 void xph_split_drop(exphil_trainer *trainer);
 /* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale
  * changed. */
+exphil_status xph_control_put(exphil_trainer *trainer, xph_stream *stream, double loss_scale, int64_t good);
 exphil_status xph_control_begin(exphil_trainer *trainer, double loss_scale, int64_t good,
                                 exphil_error *error);
 /* NULL: none. */

@@ -340,7 +340,9 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
         return xph_fail(error, EXPHIL_E_INVALID, "batch is %lld x %lld, this run has %lld x %lld",
                         (long long)batch, (long long)time, (long long)own_batch, (long long)own_time);
     if (made) return EXPHIL_OK;
-    XPH_TRY(xph_shards_check(trainer, batch * trainer->communicator.ranks, error));
+    const int64_t joint = trainer->prefetcher ? xph_prefetcher_sampling(trainer->prefetcher)->batch
+                                              : batch * trainer->communicator.ranks;
+    XPH_TRY(xph_shards_check(trainer, joint, error));
     exphil_status status = make_shape(trainer, batch, time, error);
     if (status >= 0)
         xph_resumed_drop(trainer);

@@ -173,6 +173,15 @@ static void give_back(exphil_trainer *trainer, const gathered *sum)
     trainer->index = sum->place_index;
 }
 
+/* What an update came to that another call has settled. */
+static exphil_status say_late(exphil_trainer *trainer, exphil_error *error)
+{
+    if (trainer->late.status >= 0) return EXPHIL_OK;
+    exphil_error late = trainer->late;
+    trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
+    return xph_fail(error, late.status, "%s", late.message);
+}
+
 /* Before anything is done: it costs no update. */
 static exphil_status may_begin(exphil_trainer *trainer, const exphil_metrics *metrics, exphil_error *error)
 {
@@ -184,10 +193,8 @@ static exphil_status may_begin(exphil_trainer *trainer, const exphil_metrics *me
         const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
         XPH_TRY(xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error));
     }
-    if (trainer->late.status >= 0) return EXPHIL_OK;
-    exphil_error late = trainer->late;
-    trainer->late = (exphil_error)EXPHIL_ERROR_INIT;
-    return xph_fail(error, late.status, "%s", late.message);
+    /* ranks that meet make this update together: one that knows already what the last came to says it when the others do */
+    return xph_ranks_meet(trainer) ? EXPHIL_OK : say_late(trainer, error);
 }
 
 static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, exphil_metrics *metrics,
@@ -208,6 +215,7 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
     status = xph_pending_settle(trainer, &trainer->pending[trainer->pending_parity], error);
     if (status >= 0 && waits)
         status = xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
+    if (status >= 0 && xph_ranks_meet(trainer)) status = say_late(trainer, error);
     return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 
@@ -272,9 +280,11 @@ exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metri
 {
     XPH_TRY(xph_trainer_enter(trainer, error));
     if (!trainer->prefetcher) {
+        exphil_status status = xph_fail(
+            error, EXPHIL_E_STATE, "trainer has no prefetcher: give batches to exphil_trainer_step_batch");
+        status = xph_ranks_tell(trainer, XPH_CALL_BATCH, status, error);
         xph_trainer_leave(trainer);
-        return xph_fail(error, EXPHIL_E_STATE,
-                        "trainer has no prefetcher: give batches to exphil_trainer_step_batch");
+        return status;
     }
     return step(trainer, NULL, metrics, error);
 }
@@ -283,8 +293,11 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
                                         exphil_metrics *metrics, exphil_error *error)
 {
     exphil_batch known = EXPHIL_BATCH_INIT;
-    if (!batch) return xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
-    XPH_TRY(XPH_TAKE(exphil_batch, &known, batch, error));
     XPH_TRY(xph_trainer_enter(trainer, error));
-    return step(trainer, &known, metrics, error);
+    exphil_status status = batch ? XPH_TAKE(exphil_batch, &known, batch, error)
+                                 : xph_fail(error, EXPHIL_E_INVALID, "batch is NULL");
+    if (status >= 0) return step(trainer, &known, metrics, error);
+    status = xph_ranks_tell(trainer, XPH_CALL_BATCH, status, error);
+    xph_trainer_leave(trainer);
+    return status;
 }

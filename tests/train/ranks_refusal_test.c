@@ -90,6 +90,10 @@ static void loss(train_plan *plan)
     static const exphil_head_loss losses[3] = {{2.0, 0, 0, NULL}, {0, 0.1, 0, NULL}, {0, 0, 0, NULL}};
     plan->trainer.losses = losses;
 }
+static void played(train_plan *plan)
+{
+    plan->trainer.as_played = 1;
+}
 static void by_hand(train_plan *plan)
 {
     plan->by_hand = true;
@@ -109,6 +113,7 @@ static void others_are_named(void **state)
     refused(rate, "rank 1 has optimizer.rate 0.001, rank 0 has 0.005");
     refused(accumulate, "rank 1 has accumulate 2, rank 0 has 1");
     refused(loss, "rank 1 has losses ");
+    refused(played, "rank 1 has another as_played than rank 0");
     refused(by_hand, "rank 1 has another number of settings than rank 0");
     refused(average, "rank 1 has optimizer.ema_decay 0.5, rank 0 has 0");
 }

@@ -262,12 +262,12 @@ class Trainer(Handle):
         try:
             prefetcher = self._core.create(lib.exphil_prefetcher_create, self._dataset._handle, sampling)
             native = _communicator(communicator, config)
+            self._kept.append(config)  # used from then on even after an error, where there was no memory for the new shape
             self._core.call(lib.exphil_trainer_set_communicator, self._handle, native, prefetcher)
         except BaseException:
             sampling.struct.first_lane, sampling.struct.lane_count = before
             raise
         self._prefetcher, self._kept[0].struct.communicator = prefetcher, native
-        self._kept.append(config)
 
     # ---- training ----
 
