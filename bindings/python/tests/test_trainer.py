@@ -269,7 +269,7 @@ def test_the_best_weights_are_written_by_the_first_rank(spec, tmp_path):
         data.add_rows(*rows(90, 0))
         trainer = exphil.Trainer(exphil.Model(spec, blocks="gru", hidden=8, context=context), data, batch=4, time=20,
                                  communicator=communicator, reduction="sums")
-        assert len(trainer.fit(data, 4, every=1, best=tmp_path / "best")) == 4
+        assert len(trainer.fit(4, data, every=1, best=tmp_path / "best")) == 4
         assert trainer._writes() == (rank == 0)
 
     ranks_of(2, work)
