@@ -56,7 +56,7 @@ exphil_status xph_device_ranks_make(exphil_trainer *trainer, const exphil_device
     d->user = known.user;
     d->all_reduce = known.all_reduce;
     d->state = known.state;
-    d->abort = known.abort;
+    d->give_up = known.abort;
     d->timeout_ms = known.timeout_ms ? known.timeout_ms : TIMEOUT_MS;
     trainer->communicator = (exphil_communicator){.struct_size = sizeof trainer->communicator,
                                                   .user = trainer,
@@ -101,7 +101,7 @@ static exphil_status wait_for(const exphil_trainer *trainer, exphil_error *error
         if (done) return EXPHIL_OK;
         int64_t waited = xph_clock_ns() - began;
         if (waited > most) {
-            d->abort(d->user);
+            d->give_up(d->user);
             return xph_fail(error, EXPHIL_E_IO, "device_communicator: rank %d waited %d ms for the others",
                             trainer->communicator.rank, d->timeout_ms);
         }

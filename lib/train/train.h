@@ -182,7 +182,7 @@ typedef struct xph_device_ranks {
     void *user;
     int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type, void *stream);
     int32_t (*state)(void *user);
-    void (*abort)(void *user);
+    void (*give_up)(void *user);
     int32_t timeout_ms, reserved;
     void *exchange; /* on the device, for meetings */
     xph_stream *stream;
