@@ -1,4 +1,4 @@
-# What is installed to be read: the licence, the documentation, examples and bindings as source. README.md's relative links
+# What is installed to be read: the licence, the documentation, examples, bindings and libexphil_mpi as source. README.md's relative links
 # hold there, too; what it says of the source tree is left out.
 
 # What people build inside these folders is none of it. Source packages leave it out as well.
@@ -10,8 +10,8 @@ file(READ README.md readme)
 file(RELATIVE_PATH headers ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 string(REGEX REPLACE "## Two commands.*## In a program" "## What is here
 
-[doc](doc), [examples](examples), and [bindings](bindings) as source: copy `examples` whole, or a folder of `bindings`, to
-where you may write, and build there. The tools and tests that they name are in the source tree.
+[doc](doc), [examples](examples), [bindings](bindings) and [mpi](mpi) as source: copy `examples` whole, or a folder of `bindings`,
+to where you may write, and build there. The tools and tests that they name are in the source tree.
 
 ## In a program" readme "${readme}")
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
@@ -23,6 +23,6 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
 
 install(FILES third_party/zstd/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.zstd)
 install(FILES LICENSE ${PROJECT_BINARY_DIR}/README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY doc examples bindings DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
+install(DIRECTORY doc examples bindings mpi DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   REGEX "/examples/CMakeLists[.]txt$" EXCLUDE PATTERN .gitignore EXCLUDE
   REGEX "/${exphil_left_folders}$" EXCLUDE REGEX "${exphil_left_files}" EXCLUDE)

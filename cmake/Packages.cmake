@@ -1,6 +1,7 @@
 # Packages by cpack: one archive of everything (TGZ), and Debian packages as Debian cuts a library: libexphil0 (the shared
-# library), libexphil-dev, exphil-tools (the program) and, where the plugin is built, exphil-cuda. Debian's folders need
-# CMAKE_INSTALL_PREFIX=/usr when the tree is configured: the preset "package" has it.
+# library), libexphil-dev, exphil-tools (the program); where the plugin is built, exphil-cuda, and where libexphil_mpi is,
+# libexphil-mpi0 and libexphil-mpi-dev. Debian's folders need CMAKE_INSTALL_PREFIX=/usr when the tree is configured: the preset
+# "package" has it.
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME exphil)
 set(CPACK_PACKAGE_VENDOR libexphil)
@@ -18,6 +19,9 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL library development tools)
 if(EXPHIL_CUDA STREQUAL "PLUGIN")
   list(APPEND CPACK_COMPONENTS_ALL cuda)
+endif()
+if(EXPHIL_MPI)
+  list(APPEND CPACK_COMPONENTS_ALL mpi mpi_development)
 endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
@@ -44,6 +48,15 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "libarchive13t64 | libarchive13") # lo
 set(CPACK_DEBIAN_CUDA_PACKAGE_NAME exphil-cuda)
 set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION contrib/science)
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "${library_package} ${exact}")
+if(EXPHIL_MPI)
+  set(mpi_package libexphil-mpi${EXPHIL_MPI_ABI})
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME ${mpi_package})
+  set(CPACK_DEBIAN_MPI_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_MPI_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
+  set(CPACK_DEBIAN_MPI_DEVELOPMENT_PACKAGE_NAME libexphil-mpi-dev)
+  set(CPACK_DEBIAN_MPI_DEVELOPMENT_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_MPI_DEVELOPMENT_PACKAGE_DEPENDS "${mpi_package} ${exact}, libexphil-dev ${exact}")
+endif()
 set(about "libexphil learns how people play from replays or from rows of numbers,
 and decides 60 times a second in your own program: no second process, no
 framework. A step takes microseconds and allocates nothing, the state of a
@@ -61,6 +74,13 @@ measures.")
 set(CPACK_COMPONENT_CUDA_DESCRIPTION "policies for 60 Hz games - NVIDIA GPUs\n${about}
 
 This package lets the library train and play on NVIDIA GPUs.")
+set(CPACK_COMPONENT_MPI_DESCRIPTION "policies for 60 Hz games - ranks of an MPI\n${about}
+
+This package lets several processes, on one machine or many, train one policy by
+the MPI that it depends on.")
+set(CPACK_COMPONENT_MPI_DEVELOPMENT_DESCRIPTION "policies for 60 Hz games - ranks of an MPI, development files\n${about}
+
+This package has the header with which a program of its own trains by MPI.")
 
 # What Debian wants in each package and nobody else: only component-wise installations have it.
 string(TIMESTAMP EXPHIL_PACKAGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC) # SOURCE_DATE_EPOCH, where that is set
@@ -96,6 +116,10 @@ if(GZIP)
       "exphil-cuda: sharedobject-in-library-directory-missing-soname [usr/lib/*/libexphil_cuda.so]\n")
     install(FILES ${debian_dir}/overrides/exphil-cuda
       DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides COMPONENT cuda EXCLUDE_FROM_ALL)
+  endif()
+  if(EXPHIL_MPI)
+    exphil_documents(${mpi_package} mpi)
+    exphil_documents(libexphil-mpi-dev mpi_development)
   endif()
 endif()
 

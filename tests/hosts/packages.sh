@@ -78,6 +78,27 @@ for asked in 0.0 0.1 0.2 1.0; do
   [ "$(cmake -P asked.cmake 2>&1)" = $wanted_fit ] || { echo "find_package(exphil $asked): not $wanted_fit"; exit 1; }
 done
 
+# With an MPI there are two packages more, of a library that is found where the program looks for it; and what is installed as source
+# builds against what is installed.
+if pkg-config --exists ompi-c; then
+  {
+    cmake -S "$source" -B with_mpi -DCMAKE_INSTALL_PREFIX=/usr -DEXPHIL_PACKAGES=ON -DEXPHIL_TESTS=OFF -DEXPHIL_TOOLS=OFF \
+      -DEXPHIL_MPI=ompi-c && cmake --build with_mpi --target exphil_mpi &&
+      cpack --config with_mpi/CPackConfig.cmake -G DEB -D "CPACK_COMPONENTS_ALL=mpi;mpi_development" -B mpi_packages &&
+      lintian --fail-on error --tag-display-limit 0 mpi_packages/*.deb
+    PKG_CONFIG_PATH=$(dirname "$(find root -name exphil.pc)") cmake -S $documents/mpi -B from_root -DEXPHIL_MPI=ompi-c \
+      -Dexphil_DIR="$(dirname "$(find "$PWD/root" -name exphilConfig.cmake)")" && cmake --build from_root
+  } >mpi.log 2>&1 || { cat mpi.log; exit 1; }
+  for package in libexphil-mpi0 libexphil-mpi-dev; do dpkg-deb -x mpi_packages/${package}_*.deb mpi_root; done
+  dpkg-deb -f mpi_packages/libexphil-mpi0_*.deb Depends | grep -q openmpi || { echo "libexphil-mpi0 depends on no MPI"; exit 1; }
+  for file in 'libexphil_mpi.so.0' 'libexphil_mpi.so' exphil_mpi.h exphil_mpi.pc; do
+    [ -n "$(find mpi_root -name "$file")" ] || { echo "no package has $file"; exit 1; }
+  done
+  [ -n "$(find from_root -name libexphil_mpi.so.0)" ] || { echo "mpi/, as installed, builds nothing"; exit 1; }
+else
+  echo "SKIPPED in part: no ompi-c for pkg-config, packages of libexphil_mpi are not made"
+fi
+
 # What people built inside the source folders is neither installed nor archived, wherever the source tree lies.
 mkdir -p build/copy stage
 tar -C "$source" --exclude=./build --exclude=./.git -cf - . | tar -C build/copy -xf -
@@ -100,7 +121,7 @@ done
 find stage >installed.list
 tar -tzf sources/*.tar.gz >sources.list
 if grep -H leftover installed.list sources.list; then echo "that was built, and is no source"; exit 1; fi
-for file in bindings/rust/exphil/build.rs bindings/elixir/mix.exs bindings/node/build_addon.sh examples/pong/make-roms; do
+for file in mpi/exphil_mpi.c bindings/rust/exphil/build.rs bindings/elixir/mix.exs bindings/node/build_addon.sh examples/pong/make-roms; do
   for list in installed sources; do grep -q "/$file\$" $list.list || { echo "$list: no $file"; exit 1; }; done
 done
 for file in CMakeLists.txt include/exphil/exphil.h tools/demo tests/hosts/packages.sh .clang-format; do
