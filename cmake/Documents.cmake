@@ -1,5 +1,5 @@
-# What is installed to be read: the licence, the documentation, examples, bindings and libexphil_mpi as source. README.md's relative links
-# hold there, too; what it says of the source tree is left out.
+# What is installed to be read: the licence, the documentation, and as source examples, bindings and libexphil_mpi. README.md's
+# relative links hold there, too; what it says of the source tree is left out.
 
 # What people build inside these folders is none of it. Source packages leave it out as well.
 set(exphil_left_folders
