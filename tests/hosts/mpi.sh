@@ -35,7 +35,7 @@ check() {
     module=$1 mpirun=$2
     for ranks in 1 2 3 4; do "$mpirun" -n $ranks "$module/ranks" sums; done >"$module/same" 2>"$module/errors" ||
         { cat "$module/errors" >&2; fail "$module: sums"; }
-    for ranks in 2 3; do "$mpirun" -n $ranks "$module/ranks" train; done >>"$module/same" 2>"$module/errors" ||
+    for ranks in 2 3 4; do "$mpirun" -n $ranks "$module/ranks" train; done >>"$module/same" 2>"$module/errors" ||
         { cat "$module/errors" >&2; fail "$module: training"; }
     "$mpirun" -n 2 "$module/ranks" misuse || fail "$module: misuse"
     "$mpirun" -n 1 "$module/ranks" single || fail "$module: MPI_THREAD_SINGLE"
