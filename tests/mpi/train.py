@@ -311,9 +311,10 @@ def fault(folder, which, draw):
     if process:
         os.kill(process, which)
     launch.end()
-    took = time.monotonic() - began
+    while launch.ranks() and time.monotonic() - began < HANGS_S:  # what mpirun has killed may outlive it by a moment
+        time.sleep(0.01)
     check(not launch.ranks(), f"{folder}: ranks are left")
-    return took
+    return time.monotonic() - began
 
 
 def goes_on(folder, ranks):
