@@ -2,8 +2,9 @@
 """`exphil train --mpi`: the run of several ranks is that of one, whatever ends it.
 
   train.py EXPHIL SOURCE     SOURCE: this tree, of which libexphil_mpi is compiled with each MPI that is here
-  train.py EXPHIL SOURCE N   by hand: N times each a rank is killed, and stopped, at a random moment; says how long the others went
-                             on at most; 1, 2 or 3 ranks go on with the data of a run that never failed, 3 with its bits
+  train.py EXPHIL SOURCE N   by hand: N times each a rank is killed, stopped, and cut off from the others, at a random moment;
+                             says how long the others went on at most; 1, 2 or 3 ranks go on with the data of a run that never
+                             failed, 3 with its bits. Cut off: the cable between two network name spaces (root, iproute2, Open MPI)
 
 A moment is a number of lines of the log after which a signal is sent; where the run then really is, is the scheduler's business,
 and no assertion depends on it. Time limits only end what hangs.
@@ -41,11 +42,11 @@ def check(fine, text):
 class Launch:
     """Ranks in a folder; options that differ from rank to rank are a list for each of them."""
 
-    def __init__(self, folder, ranks, *options, each=None, watcher=None):
+    def __init__(self, folder, ranks, *options, each=None, watcher=None, starter=None):
         self.folder = work / folder
         self.folder.mkdir(exist_ok=True)
         parts = each or [[*options, *GAMES]]
-        words = [*(watcher or []), mpirun]
+        words = [*(watcher or []), *(starter or [mpirun])]
         for i, part in enumerate(parts):
             words += [":"] * (i > 0) + ["-n", str(1 if each else ranks), EXPHIL, "train", "--mpi", *SMALL, "--out", "p.st", "--log",
                                         "log", *part]
@@ -297,7 +298,7 @@ def go_on():
 LAST = ["--updates", "60", "--save-every", "4"]
 
 
-def fault(folder, which, draw):
+def fault(which, folder, draw):
     """Seconds from the signal until all ranks and what started them are gone. At any moment: before the first update, too."""
     launch = Launch(folder, 3, *LAST, "--mpi-timeout", "2")
     launch.wait_for_lines(draw.randrange(0, 50))
@@ -317,6 +318,63 @@ def fault(folder, which, draw):
     return time.monotonic() - began
 
 
+class Cable:
+    """Two network name spaces that only a cable joins: ranks 0 and 1 on the first, rank 2 on the second."""
+    NETWORK = "10.213.78"  # of these two name spaces alone
+
+    def __init__(self):
+        self.hosts = [f"exphil-{side}-{os.getpid()}" for side in "ab"]
+        for host in self.hosts:
+            self.run("netns", "add", host)
+        self.run("-n", self.hosts[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", self.hosts[1])
+        for i, host in enumerate(self.hosts):
+            self.run("-n", host, "address", "add", f"{self.NETWORK}.{i + 1}/24", "dev", "cable")
+            self.run("-n", host, "link", "set", "lo", "up")
+        self.join(True)
+        self.enter = work / "enter"  # what stands in the place of ssh: HOST COMMAND...
+        self.enter.write_text(f"#!/bin/sh\nshift\nexec ip netns exec {self.hosts[1]} unshare --uts sh -c "
+                              "'hostname exphil-b; exec sh -c \"$*\"' sh \"$@\"\n")
+        self.enter.chmod(0o755)
+
+    @staticmethod
+    def run(*words):
+        subprocess.run(["ip", *words], check=True)
+
+    def join(self, joined):
+        for host in self.hosts:
+            self.run("-n", host, "link", "set", "cable", "up" if joined else "down")
+
+    def mpirun(self):
+        a, b = (f"{self.NETWORK}.{i}" for i in (1, 2))
+        return ["ip", "netns", "exec", self.hosts[0], "unshare", "--uts", "sh", "-c", 'hostname exphil-a; exec "$@"', "sh", mpirun,
+                "--mca", "plm_rsh_agent", str(self.enter), "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "cable",
+                "--mca", "oob_tcp_if_include", "cable", "--host", f"{a}:2,{b}", "--bind-to", "none", "-x", "EXPHIL_MPI_LIBRARY",
+                "--wdir"]  # and a folder
+
+    def close(self):
+        for host in self.hosts:
+            self.run("netns", "delete", host)
+
+
+def cut_off(cable, folder, draw):
+    """Seconds from the cut until all ranks are gone, on both sides. Open MPI 4's mpirun does not end by itself."""
+    launch = Launch(folder, 3, *LAST, "--mpi-timeout", "2", starter=[*cable.mpirun(), str(work / folder)])
+    launch.wait_for_lines(draw.randrange(0, 50))
+    time.sleep(draw.random() * 0.02)
+    there, began = launch.ranks(), time.monotonic()
+    cable.join(False)
+    while launch.ranks() and time.monotonic() - began < HANGS_S:
+        time.sleep(0.01)
+    took = time.monotonic() - began
+    check(not launch.ranks(), f"{folder}: ranks are left")
+    for host in cable.hosts:  # mpirun, and what it started on the other side
+        found = subprocess.run(["ip", "netns", "pids", host], check=True, capture_output=True, text=True).stdout.split()
+        subprocess.run(["kill", "-KILL", *found], check=False, stderr=subprocess.DEVNULL)
+    launch.end()
+    cable.join(True)
+    return took if there else 0.0
+
+
 def goes_on(folder, ranks):
     """A run that came to its end before the signal has nothing left to do."""
     if ranks == 1:
@@ -331,14 +389,24 @@ def goes_on(folder, ranks):
 
 def faults(times):
     train("never", 3, *LAST)
-    for which, name in ((signal.SIGKILL, "killed"), (signal.SIGSTOP, "stopped")):
-        draw, longest, seen = random.Random(times), 0.0, 0
-        for i in range(times):
-            took = fault(f"{name}{i}", which, draw)
-            longest, seen = max(longest, took), seen + (took > 0.0)
-            goes_on(f"{name}{i}", 1 + i % 3)
-        print(f"{name}: {seen} of {times} times; all had ended after {longest:.1f} s at most; "
-              f"{'FAILED' if failed else 'all went on'}", flush=True)
+    cable = Cable() if os.getuid() == 0 and shutil.which("ip") and mpirun == "mpirun.openmpi" else None
+    ways = {"killed": lambda *words: fault(signal.SIGKILL, *words), "stopped": lambda *words: fault(signal.SIGSTOP, *words)}
+    if cable:
+        ways["cut off"] = lambda *words: cut_off(cable, *words)
+    else:
+        print("SKIPPED: cut off: not root, no ip, or another MPI")
+    try:
+        for name, way in ways.items():
+            draw, longest, seen = random.Random(times), 0.0, 0
+            for i in range(times):
+                took = way(f"{name[:3]}{i}", draw)
+                longest, seen = max(longest, took), seen + (took > 0.0)
+                goes_on(f"{name[:3]}{i}", 1 + i % 3)
+            print(f"{name}: {seen} of {times} times; all had ended after {longest:.1f} s at most; "
+                  f"{'FAILED' if failed else 'all went on'}", flush=True)
+    finally:
+        if cable:
+            cable.close()
 
 
 def library(module):
