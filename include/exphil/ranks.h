@@ -73,15 +73,15 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_agree(exphil_trainer *t
                                                                int64_t count, exphil_error *error);
 
 /* Other ranks for a trainer that goes on: some are gone, more have come. A call of all ranks of the new communicator, which is
- * used for it: old ranks with trainers that have made the same updates, new ones with trainers that resumed them. prefetcher:
- * this rank's lanes of the same data, with the same sampling otherwise; it stands where the trainer stands afterwards. Carried
- * state goes with its lanes; that of lanes which no rank has starts from zero, and is logged. The trainer then lets go of its
- * old communicator and prefetcher.
+ * used for it: old ranks with trainers that have made the same updates, new ones with trainers that resumed them. communicator
+ * NULL: this rank alone, without any; it may get others later. prefetcher: this rank's lanes of the same data, with the same
+ * sampling otherwise; it stands where the trainer stands afterwards. Carried state goes with its lanes; that of lanes which no
+ * rank has starts from zero, and is logged. The trainer then lets go of its old communicator, of either kind, and prefetcher.
  * EXPHIL_E_STATE: reduction is not EXPHIL_REDUCTION_SUMS. EXPHIL_E_UNSUPPORTED: it has no prefetcher; save and resume instead.
  * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call, but for a failure when all had agreed:
  * a rank that has no memory for its new shape returns EXPHIL_E_MEMORY, the others EXPHIL_E_IO that names it, and all are of
  * the new ranks. So keep both communicators and prefetchers until a call has succeeded; the trainer may be saved then, or the
- * call made again. */
+ * call made again. EXPHIL_E_INVALID, and EXPHIL_E_MEMORY for the meeting itself: other ranks have not heard of it. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
                                 exphil_prefetcher *prefetcher, exphil_error *error);
@@ -113,6 +113,13 @@ typedef struct exphil_device_communicator {
 /* clang-format off */
 #define EXPHIL_DEVICE_COMMUNICATOR_INIT { sizeof(exphil_device_communicator), 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
+
+/* exphil_trainer_set_communicator with ranks that have a GPU each; NULL is refused. What was done by the old communicator is
+ * ended when it returns EXPHIL_OK: an exphil_ranks that failed may be destroyed then, and not before. EXPHIL_E_UNSUPPORTED: the
+ * context's device works in the host's memory. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_set_device_communicator(
+    exphil_trainer *trainer, const exphil_device_communicator *communicator, exphil_prefetcher *prefetcher,
+    exphil_error *error);
 
 /* The library's own: NCCL, which the CUDA plugin loads on demand (EXPHIL_NCCL: a path, or "none"; else libnccl.so.2; 2.18 or
  * newer). Ranks are threads or processes, on one machine or several, each with a context on a GPU of its own. */
@@ -157,7 +164,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_open(const exphil_ranks_c
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_communicator(exphil_ranks *ranks,
                                                                     exphil_device_communicator *communicator,
                                                                     exphil_error *error);
-/* After the trainer's end, by all ranks; one that failed does not wait for them. NULL is allowed. */
+/* After the end of the trainer, or when it has another communicator; by all ranks, but one that failed does not wait for them.
+ * NULL is allowed. */
 EXPHIL_API void exphil_ranks_destroy(exphil_ranks *ranks);
 
 #ifdef __cplusplus

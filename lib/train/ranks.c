@@ -215,6 +215,7 @@ static bool gather(const double *words, unsigned char *data, size_t bytes)
 exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, exphil_status status,
                              exphil_error *error)
 {
+    if (!xph_ranks_meet(trainer)) return status;
     size_t memory = sizeof(double) * (size_t)WORDS_AT_ONCE;
     double *words = status >= 0 ? xph_alloc(trainer->context, memory) : NULL;
     if (status >= 0 && !words) status = xph_no_memory(memory, error);

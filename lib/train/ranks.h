@@ -69,14 +69,18 @@ exphil_status xph_ranks_reduce(const exphil_trainer *trainer, void *data, int64_
  * NULL where status is a failure. */
 exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, exphil_status status,
                              exphil_error *error);
-/* A host's device_communicator, checked, becomes the trainer's communicator. drop also undoes a make that failed. */
+/* A host's device_communicator, checked: a communicator for the trainer, and what it needs on the device, which the trainer must
+ * have when it is called. drop also undoes a make that failed. */
 struct exphil_device_communicator;
 exphil_status xph_device_ranks_make(exphil_trainer *trainer, const struct exphil_device_communicator *given,
+                                    exphil_communicator *communicator, xph_device_ranks *ranks,
                                     exphil_error *error);
-void xph_device_ranks_drop(exphil_trainer *trainer);
+void xph_device_ranks_drop(const exphil_trainer *trainer, xph_device_ranks *ranks);
 size_t xph_device_ranks_bytes(const exphil_trainer *trainer); /* of the device's memory */
 /* The gradients become their sum over the ranks where they are; waits for it. */
 exphil_status xph_device_ranks_sum(const exphil_trainer *trainer, exphil_error *error);
+/* EXPHIL_E_MISMATCH: the prefetcher's lanes are not those of this rank (exphil_rank_lanes). */
+exphil_status xph_ranks_lanes_check(const exphil_trainer *trainer, exphil_error *error);
 /* EXPHIL_E_MISMATCH on all ranks, which names the first thing that a rank has otherwise than rank 0. */
 exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exphil_error *error);
 

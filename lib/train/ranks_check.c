@@ -89,7 +89,7 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
 }
 
 /* One order of one joint batch is dealt to all ranks, each lane to one of them. */
-static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *error)
+exphil_status xph_ranks_lanes_check(const exphil_trainer *trainer, exphil_error *error)
 {
     const exphil_communicator *with = &trainer->communicator;
     int64_t first, count;
@@ -106,7 +106,7 @@ static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *er
 
 static exphil_status own_words(const exphil_trainer *trainer, uint64_t word[WORDS], exphil_error *error)
 {
-    XPH_TRY(check_lanes(trainer, error));
+    XPH_TRY(xph_ranks_lanes_check(trainer, error));
     word[PLAYED] = (uint64_t)trainer->as_played;
     word[VERSION] = exphil_version();
     word[PROCESSOR] = processor(trainer);

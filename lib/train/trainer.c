@@ -38,7 +38,7 @@ static void free_trainer(exphil_trainer *trainer)
         backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
     if (trainer->control) backend->free(trainer->device, trainer->control, sizeof *trainer->control);
     xph_pending_destroy(trainer);
-    xph_device_ranks_drop(trainer);
+    xph_device_ranks_drop(trainer, &trainer->device_ranks);
     xph_notes_free(context, &trainer->notes);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
     if (trainer->said) xph_ranks_forget(context, trainer->said, trainer->communicator.ranks);
@@ -209,12 +209,14 @@ static exphil_status take_communicator(exphil_trainer *trainer, const exphil_tra
                                        exphil_error *error)
 {
     const bool sums = config->reduction == EXPHIL_REDUCTION_SUMS;
+    trainer->sums = sums;
     XPH_TRY(xph_communicator_take(config->communicator, &trainer->communicator, error));
     if (config->device_communicator && (config->communicator || !sums))
         return xph_fail(error, EXPHIL_E_INVALID, "trainer config: device_communicator %s",
                         sums ? "and communicator are both given" : "needs EXPHIL_REDUCTION_SUMS");
     if (config->device_communicator)
-        XPH_TRY(xph_device_ranks_make(trainer, config->device_communicator, error));
+        XPH_TRY(xph_device_ranks_make(trainer, config->device_communicator, &trainer->communicator,
+                                      &trainer->device_ranks, error));
     if (!trainer->communicator.all_reduce || !sums) return EXPHIL_OK;
     trainer->said = xph_ranks_said(trainer->context, trainer->communicator.ranks, error);
     return trainer->said ? EXPHIL_OK : EXPHIL_E_MEMORY;
@@ -257,6 +259,12 @@ static exphil_status copy_weights(exphil_trainer *trainer, exphil_error *error)
     return EXPHIL_OK;
 }
 
+exphil_status xph_trainer_share(exphil_trainer *trainer, exphil_error *error)
+{
+    if (!trainer->shared) trainer->shared = xph_alloc(trainer->context, trainer->arena_bytes);
+    return trainer->shared ? EXPHIL_OK : xph_no_memory(trainer->arena_bytes, error);
+}
+
 static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
@@ -275,10 +283,7 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->gradients, error));
     XPH_TRY(device_block(trainer, trainer->packed_bytes, &trainer->packed, error));
     XPH_TRY(device_block(trainer, trainer->norm_scratch_bytes, &trainer->norm_scratch, error));
-    if (trainer->communicator.all_reduce) {
-        trainer->shared = xph_alloc(trainer->context, trainer->arena_bytes);
-        if (!trainer->shared) return xph_no_memory(trainer->arena_bytes, error);
-    }
+    if (trainer->communicator.all_reduce) XPH_TRY(xph_trainer_share(trainer, error));
     XPH_TRY(device_block(trainer, sizeof *trainer->control, &block, error));
     trainer->control = block;
     XPH_TRY(xph_pending_create(trainer, error));
