@@ -15,21 +15,22 @@
  * that they cannot. So one of these holds for all of them:
  *   all go on;
  *   a rank failed before (a damaged file, no memory, cancelled by its host, another argument): it returns its own status, the
- *     others EXPHIL_E_IO, whose message names the rank and its status (EXPHIL_E_CANCELLED where it was cancelled);
+ *     others EXPHIL_E_IO, whose message names the rank and its status, and ends with what its own error says, where its host
+ *     takes one (EXPHIL_E_CANCELLED where it was cancelled);
  *   ranks do different things, or are at different places: EXPHIL_E_MISMATCH on all of them, which names both;
  *   the communicator failed: EXPHIL_E_IO.
  * After each of them weights, moments, carried state and place are as they were before the call: an update may be tried again,
  * a run goes on from its checkpoint, with as many ranks as there are then. What ranks do not hear of is a rank that makes no
- * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, no memory for
- * the meeting itself), and a device that failed after the gradients were added up (EXPHIL_E_DEVICE): they wait as long as the
- * communicator does. An update that a device refused (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
+ * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, among more than
+ * 64 ranks no memory for the meeting itself, on a GPU none of the device for it), and a device that failed after the gradients
+ * were added up (EXPHIL_E_DEVICE): they wait as long as the communicator does. An update that a device refused (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
  *
  * exphil_trainer_create compares: version of the library, kind of processor, model, weights, moments, losses, settings of
  * optimizer, trainer and sampling, content of the dataset, conditions, weights of rows, lanes (which must be those of
  * exphil_rank_lanes). EXPHIL_E_MISMATCH on all ranks names the first rank that differs from rank 0, and in what.
  *
  * all_reduce is called several times an update: with ranks * 24 doubles for each batch and once more for the losses, then
- * with all gradients. Communicators must add doubles. Metrics are those of the joint batch: loss, norm and frames are the same
+ * with all gradients; and with 60 doubles after a meeting in which a rank failed. Communicators must add doubles. Metrics are those of the joint batch: loss, norm and frames are the same
  * on all ranks. The update differs from that of one rank with all lanes by rounding alone, for sums are taken in another
  * order; it is the same on all ranks, to the bit, and from run to run.
  *
@@ -81,7 +82,7 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_agree(exphil_trainer *t
  * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call, but for a failure when all had agreed:
  * a rank that has no memory for its new shape returns EXPHIL_E_MEMORY, the others EXPHIL_E_IO that names it, and all are of
  * the new ranks. So keep both communicators and prefetchers until a call has succeeded; the trainer may be saved then, or the
- * call made again. EXPHIL_E_INVALID, and EXPHIL_E_MEMORY for the meeting itself: other ranks have not heard of it. */
+ * call made again. Other ranks do not hear of a communicator that is refused with EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
                                 exphil_prefetcher *prefetcher, exphil_error *error);

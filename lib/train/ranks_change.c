@@ -189,6 +189,15 @@ static exphil_status check(const exphil_trainer *trainer, const exphil_prefetche
     return xph_trainer_check_data(trainer->model, prefetcher, error);
 }
 
+/* The others would wait. */
+static exphil_status no_meeting(exphil_trainer *trainer, share *with, const exphil_error *error)
+{
+    *with = swap(trainer, *with); /* what meets through the device finds there what it needs */
+    xph_ranks_tell_early(&trainer->communicator, XPH_CALL_CHANGE, EXPHIL_E_MEMORY, error);
+    *with = swap(trainer, *with);
+    return EXPHIL_E_MEMORY;
+}
+
 /* with has a communicator; from here on the others hear of what fails. */
 static exphil_status change_to(exphil_trainer *trainer, share with, exphil_prefetcher *prefetcher,
                                exphil_error *error)
@@ -196,7 +205,7 @@ static exphil_status change_to(exphil_trainer *trainer, share with, exphil_prefe
     exphil_status status = EXPHIL_OK;
     if (with.communicator.all_reduce) {
         with.said = xph_ranks_said(trainer->context, with.communicator.ranks, error);
-        status = with.said ? EXPHIL_OK : EXPHIL_E_MEMORY;
+        status = with.said ? EXPHIL_OK : no_meeting(trainer, &with, error);
     }
     if (status >= 0) {
         status = xph_trainer_settle(trainer, error);

@@ -205,6 +205,13 @@ exphil_status xph_communicator_take(const exphil_communicator *given, exphil_com
     return EXPHIL_OK;
 }
 
+/* The others would wait for a rank that has no memory for a trainer that meets. A rank plans for itself. */
+static void tell_early(exphil_context *context, const exphil_communicator *with, const exphil_error *error)
+{
+    if (with->all_reduce && !xph_context_measures(context))
+        xph_ranks_tell_early(with, XPH_CALL_CREATE, EXPHIL_E_MEMORY, error);
+}
+
 static exphil_status take_communicator(exphil_trainer *trainer, const exphil_trainer_config *config,
                                        exphil_error *error)
 {
@@ -219,7 +226,9 @@ static exphil_status take_communicator(exphil_trainer *trainer, const exphil_tra
                                       &trainer->device_ranks, error));
     if (!trainer->communicator.all_reduce || !sums) return EXPHIL_OK;
     trainer->said = xph_ranks_said(trainer->context, trainer->communicator.ranks, error);
-    return trainer->said ? EXPHIL_OK : EXPHIL_E_MEMORY;
+    if (trainer->said) return EXPHIL_OK;
+    tell_early(trainer->context, &trainer->communicator, error);
+    return EXPHIL_E_MEMORY;
 }
 
 static exphil_status check_saved(const exphil_trainer_config *config, const exphil_optimizer *optimizer,
@@ -424,6 +433,19 @@ static exphil_status create(exphil_trainer *made, const exphil_model *model, exp
     return xph_context_measures(made->context) ? status : xph_ranks_check(made, status, error);
 }
 
+/* What needs the device to meet has no way to tell the others. */
+static exphil_status no_trainer(exphil_context *context, const exphil_trainer_config *config,
+                                exphil_error *error)
+{
+    exphil_communicator with;
+    exphil_error wrong = EXPHIL_ERROR_INIT, none = EXPHIL_ERROR_INIT;
+    exphil_status status = xph_no_memory(sizeof(exphil_trainer), &none);
+    if (config->reduction == EXPHIL_REDUCTION_SUMS &&
+        xph_communicator_take(config->communicator, &with, &wrong) >= 0)
+        tell_early(context, &with, &none);
+    return xph_fail(error, status, "%s", none.message);
+}
+
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
                                     exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
                                     exphil_trainer **trainer, exphil_error *error)
@@ -439,7 +461,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
     XPH_TRY(XPH_TAKE(exphil_trainer_config, &known, config, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
-    if (!made) return xph_no_memory(sizeof *made, error);
+    if (!made) return no_trainer(context, &known, error);
     made->context = xph_context_retain(context);
     made->device = xph_context_backend(context);
     atomic_init(&made->references, 1);

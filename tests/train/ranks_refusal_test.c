@@ -3,12 +3,15 @@
 #include "ranks_case.h"
 
 #include <exphil/plan.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* One rank of two differs by what change makes of its plan. */
 typedef struct odd_one {
     void (*change)(train_plan *plan);
     bool trained; /* the odd one's optimizer has been used */
+    bool silent;  /* the odd one takes no error */
     exphil_status status[2];
     exphil_error error[2];
 } odd_one;
@@ -39,8 +42,9 @@ static void create(thread_rank *rank)
     exphil_trainer_destroy(run.trainer);
     run.trainer = NULL;
     odd->error[rank->rank] = (exphil_error)EXPHIL_ERROR_INIT;
-    odd->status[rank->rank] = exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &how, &trainer,
-                                                    &odd->error[rank->rank]);
+    odd->status[rank->rank] =
+        exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &how, &trainer,
+                              odd->silent && rank->rank ? NULL : &odd->error[rank->rank]);
     assert_null(trainer);
     train_end(&run);
 }
@@ -144,6 +148,16 @@ static void wrong_settings_of_one(void **state)
     thread_ranks_run(2, create, user, (thread_how){0, -1, false});
     assert_int_equal(odd.status[1], EXPHIL_E_INVALID);
     assert_int_equal(odd.status[0], EXPHIL_E_IO);
+    ranks_case_heard(&odd.error[0], "rank 1 failed with EXPHIL_E_INVALID in making a trainer", &odd.error[1]);
+}
+
+/* Of a rank whose host takes no error the status is all that is known. */
+static void silent_rank(void **state)
+{
+    odd_one odd = {.change = bad_config, .silent = true};
+    void *user[2] = {&odd, &odd};
+    thread_ranks_run(2, create, user, (thread_how){0, -1, false});
+    assert_int_equal(odd.status[1], EXPHIL_E_INVALID);
     assert_string_equal(odd.error[0].message, "rank 1 failed with EXPHIL_E_INVALID in making a trainer");
 }
 
@@ -163,7 +177,8 @@ static void lanes_of_another(void **state)
                         "prefetcher has 3 lanes from lane 2 on, rank 1 of 2 has 3 from 3 on "
                         "(exphil_rank_lanes)");
     assert_int_equal(odd.status[0], EXPHIL_E_IO);
-    assert_string_equal(odd.error[0].message, "rank 1 failed with EXPHIL_E_MISMATCH in making a trainer");
+    ranks_case_heard(&odd.error[0], "rank 1 failed with EXPHIL_E_MISMATCH in making a trainer",
+                     &odd.error[1]);
 }
 
 /* ---- different calls ---------------------------------------------------------------------------------------------- */
@@ -249,6 +264,55 @@ static void wrong_communicators(void **state)
     assert_int_equal(make(NULL, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_OK); /* one rank */
 }
 
+/* A communicator as rank 0 sees it: in the first meeting rank 1 says that it has no memory, then it says why, or cannot. */
+typedef struct told {
+    int64_t calls;
+    int32_t code;   /* of the second call */
+    double word[2]; /* the first words of the second call */
+    int64_t count;  /* of all that follow, too, as the last of them; 0: zeros */
+} told;
+
+static int32_t tells(void *user, void *data, int64_t count, int32_t type)
+{
+    told *t = user;
+    double *numbers = data;
+    if (++t->calls == 1) {
+        numbers[count / 2] = 1.0; /* it makes a trainer */
+        numbers[count / 2 + 1] = (double)EXPHIL_E_MEMORY;
+        return 0;
+    }
+    for (int64_t i = 0; i < 2 || i < t->count; i++) numbers[i] = t->word[i > 0];
+    return t->code;
+}
+
+static void heard(told t, const char *words)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_communicator with = {sizeof with, &t, tells, 0, 2};
+    char expected[400];
+    assert_int_equal(make(&with, EXPHIL_REDUCTION_SUMS, &error), EXPHIL_E_IO);
+    snprintf(expected, sizeof expected, "rank 1 failed with EXPHIL_E_MEMORY in making a trainer%s", words);
+    expected[sizeof error.message - 1] = 0;
+    assert_string_equal(error.message, expected);
+    assert_int_equal(t.calls, 2);
+}
+
+/* Whatever comes: one line that has an end, or none. */
+static void reasons_that_are_none(void **state)
+{
+    const double why = 0x3f796877; /* "why?" */
+    heard((told){.word = {why, 0.0}}, ": why?");
+    heard((told){.word = {why, 0x0a090120}}, ": why? ???");
+    heard((told){.word = {why, 0.0}, .code = 9}, "");
+    heard((told){.word = {why, 1e300}}, "");
+    heard((told){.word = {why, -1.0}}, "");
+    heard((told){.word = {NAN, 0.0}}, "");
+    heard((told){.word = {0.0, why}}, "");
+    char endless[300] = ": ";
+    for (int i = 0; i < 60; i++) memcpy(endless + 2 + 4 * i, "why?", 4);
+    heard((told){.word = {why, why}, .count = 60}, endless);
+}
+
 static int32_t is_asked(void *user, void *data, int64_t count, int32_t type)
 {
     fail_msg("a plan asked the other ranks");
@@ -283,7 +347,8 @@ int main(void)
         cmocka_unit_test(others_are_named),      cmocka_unit_test(used_optimizer),
         cmocka_unit_test(wrong_settings_of_one), cmocka_unit_test(lanes_of_another),
         cmocka_unit_test(different_calls),       cmocka_unit_test(wrong_communicators),
-        cmocka_unit_test(plans_ask_nobody),
+        cmocka_unit_test(plans_ask_nobody),      cmocka_unit_test(silent_rank),
+        cmocka_unit_test(reasons_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
