@@ -23,16 +23,17 @@
  * a run goes on from its checkpoint, with as many ranks as there are then. What ranks do not hear of is a rank that makes no
  * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, among more than
  * 64 ranks no memory for the meeting itself, on a GPU none of the device for it), and a device that failed after the gradients
- * were added up (EXPHIL_E_DEVICE): they wait as long as the communicator does. An update that a device refused (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
+ * were added up (EXPHIL_E_DEVICE): they wait as long as the communicator does. An update that a device refused
+ * (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
  *
  * exphil_trainer_create compares: version of the library, kind of processor, model, weights, moments, losses, settings of
  * optimizer, trainer and sampling, content of the dataset, conditions, weights of rows, lanes (which must be those of
  * exphil_rank_lanes). EXPHIL_E_MISMATCH on all ranks names the first rank that differs from rank 0, and in what.
  *
  * all_reduce is called several times an update: with ranks * 24 doubles for each batch and once more for the losses, then
- * with all gradients; and with 60 doubles after a meeting in which a rank failed. Communicators must add doubles. Metrics are those of the joint batch: loss, norm and frames are the same
- * on all ranks. The update differs from that of one rank with all lanes by rounding alone, for sums are taken in another
- * order; it is the same on all ranks, to the bit, and from run to run.
+ * with all gradients; and with 60 doubles after a meeting in which a rank failed. Communicators must add doubles. Metrics are
+ * those of the joint batch: loss, norm and frames are the same on all ranks. The update differs from that of one rank with all
+ * lanes by rounding alone, for sums are taken in another order; it is the same on all ranks, to the bit, and from run to run.
  *
  * Checkpoints. exphil_trainer_save: the state of all lanes comes together, rank 0 writes both files as one rank would, the
  * others wait; path of the others is not used. exphil_trainer_resume: rank 0 reads, the others get what it read; a file may be
