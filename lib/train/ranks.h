@@ -47,8 +47,8 @@ struct xph_said *xph_ranks_said(exphil_context *context, int32_t ranks, exphil_e
 void xph_ranks_forget(exphil_context *context, struct xph_said *said, int32_t ranks);
 /* A meeting: own is what this rank says; call, update and place are filled in. status, with its error, is what this rank came
  * to before, and is given back where it is a failure. EXPHIL_E_IO: the communicator failed, or a rank cannot; which one, and
- * why, is in the message, with what that rank's own error says where it has one. EXPHIL_E_CANCELLED: a rank was cancelled by its host. EXPHIL_E_MISMATCH: ranks do different things.
- * Afterwards trainer->said has what all said. */
+ * why, is in the message, with what that rank's own error says where it has one. EXPHIL_E_CANCELLED: a rank was cancelled by its
+ * host. EXPHIL_E_MISMATCH: ranks do different things. Afterwards trainer->said has what all said. */
 exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_said own, exphil_status status,
                             exphil_error *error);
 /* For a rank that has no memory for a meeting, and so has no trainer that meets: with has been checked. Does nothing with more

@@ -41,8 +41,8 @@ typedef struct walk {
 static exphil_status create(bench *b, exphil_error *error)
 {
     exphil_trainer *trainer = NULL;
-    exphil_status status = exphil_trainer_create(b->run.model, b->spare, b->run.prefetcher, &b->plan.trainer,
-                                                 &trainer, error);
+    exphil_status status =
+        exphil_trainer_create(b->run.model, b->spare, b->run.prefetcher, &b->plan.trainer, &trainer, error);
     exphil_trainer_destroy(trainer);
     return status;
 }
@@ -82,8 +82,8 @@ static exphil_status agree(bench *b, exphil_error *error)
 static exphil_status change(bench *b, exphil_error *error)
 {
     thread_rank *other = thread_ranks_of(b->group[b->other], b->rank);
-    exphil_status status = exphil_trainer_set_communicator(b->run.trainer, &other->communicator,
-                                                           b->lanes[b->other], error);
+    exphil_status status =
+        exphil_trainer_set_communicator(b->run.trainer, &other->communicator, b->lanes[b->other], error);
     if (status == EXPHIL_OK) {
         b->run.prefetcher = b->lanes[b->other];
         b->plan.trainer.communicator = &other->communicator;
