@@ -15,8 +15,8 @@ typedef struct odd_one {
     bool by_hand; /* nobody has a prefetcher */
     /* gives each rank other data than the plan's; NULL: nothing */
     exphil_dataset *(*data)(exphil_context *context, int32_t rank);
-    exphil_status status[2];
-    exphil_error error[2];
+    exphil_status status[3];
+    exphil_error error[3];
 } odd_one;
 
 static train_plan plan_of(void)
@@ -268,6 +268,37 @@ static void wrong_settings_of_one(void **state)
     ranks_case_heard(&odd.error[0], "rank 1 failed with EXPHIL_E_INVALID in making a trainer", &odd.error[1]);
 }
 
+/* Of several that cannot, the first is named, with its own words. */
+static void two_of_three(thread_rank *rank)
+{
+    odd_one *odd = rank->user;
+    train_plan plan = plan_of(), own = ranks_case_plan(&plan, rank);
+    exphil_trainer_config how = own.trainer;
+    own.trainer.communicator = NULL;
+    train_run run = train_begin(&own);
+    exphil_trainer_destroy(run.trainer);
+    run.trainer = NULL;
+    if (rank->rank == 1) how.own_past = 2.0;
+    if (rank->rank == 2) how.accumulate = -1;
+    odd->error[rank->rank] = (exphil_error)EXPHIL_ERROR_INIT;
+    odd->status[rank->rank] = exphil_trainer_create(run.model, run.optimizer, run.prefetcher, &how,
+                                                    &run.trainer, &odd->error[rank->rank]);
+    train_end(&run);
+}
+
+static void two_cannot(void **state)
+{
+    odd_one odd = {.change = bad_config};
+    void *user[3] = {&odd, &odd, &odd};
+    thread_ranks_run(3, two_of_three, user, (thread_how){0, -1, false});
+    assert_int_equal(odd.status[0], EXPHIL_E_IO);
+    ranks_case_heard(&odd.error[0], "rank 1 failed with EXPHIL_E_INVALID in making a trainer", &odd.error[1]);
+    assert_int_equal(odd.status[1], EXPHIL_E_INVALID);
+    assert_says(&odd.error[1], "own_past is 2");
+    assert_int_equal(odd.status[2], EXPHIL_E_INVALID);
+    assert_says(&odd.error[2], "accumulate must lie in");
+}
+
 /* Of a rank whose host takes no error the status is all that is known. */
 static void silent_rank(void **state)
 {
@@ -456,6 +487,23 @@ static void plans_ask_nobody(void **state)
                    now = plan.host_bytes[EXPHIL_PLAN_GRADIENTS];
     assert_true(now >= 4 * before); /* gradients, their copy, two sums of shards that wait */
     exphil_context_destroy(context);
+    test_memory memory; /* nor where there is no memory for a plan */
+    test_memory_init(&memory);
+    context = test_context(&memory, NULL, 1);
+    long long failed = 0;
+    bool reached = true;
+    for (long long at = 1; reached; at++) {
+        const long long last = atomic_load(&memory.calls) + at;
+        memory.fail_at = last;
+        const exphil_status status = exphil_trainer_plan(context, &config, &plan, NULL);
+        memory.fail_at = 0;
+        reached = atomic_load(&memory.calls) >= last;
+        assert_true(status == EXPHIL_OK || (reached && status == EXPHIL_E_MEMORY));
+        failed += status < 0;
+    }
+    assert_true(failed > 0);
+    exphil_context_destroy(context);
+    assert_memory_clean(&memory);
 }
 
 int main(void)
@@ -466,6 +514,7 @@ int main(void)
         cmocka_unit_test(lanes_of_another),    cmocka_unit_test(different_calls),
         cmocka_unit_test(wrong_communicators), cmocka_unit_test(plans_ask_nobody),
         cmocka_unit_test(silent_rank),         cmocka_unit_test(reasons_that_are_none),
+        cmocka_unit_test(two_cannot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
