@@ -15,23 +15,25 @@
  * that they cannot. So one of these holds for all of them:
  *   all go on;
  *   a rank failed before (a damaged file, no memory, cancelled by its host, another argument): it returns its own status, the
- *     others EXPHIL_E_IO, whose message names the rank and its status (EXPHIL_E_CANCELLED where it was cancelled);
+ *     others EXPHIL_E_IO, whose message names the rank and its status, and ends with what its own error says, where its host
+ *     takes one (EXPHIL_E_CANCELLED where it was cancelled);
  *   ranks do different things, or are at different places: EXPHIL_E_MISMATCH on all of them, which names both;
  *   the communicator failed: EXPHIL_E_IO.
  * After each of them weights, moments, carried state and place are as they were before the call: an update may be tried again,
  * a run goes on from its checkpoint, with as many ranks as there are then. What ranks do not hear of is a rank that makes no
- * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, no memory for
- * the meeting itself), and a device that failed after the gradients were added up (EXPHIL_E_DEVICE): they wait as long as the
- * communicator does. An update that a device refused (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
+ * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, among more than
+ * 64 ranks no memory for the meeting itself, on a GPU none of the device for it), and a device that failed after the gradients
+ * were added up (EXPHIL_E_DEVICE): they wait as long as the communicator does. An update that a device refused
+ * (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
  *
  * exphil_trainer_create compares: version of the library, kind of processor, model, weights, moments, losses, settings of
  * optimizer, trainer and sampling, content of the dataset, conditions, weights of rows, lanes (which must be those of
  * exphil_rank_lanes). EXPHIL_E_MISMATCH on all ranks names the first rank that differs from rank 0, and in what.
  *
  * all_reduce is called several times an update: with ranks * 24 doubles for each batch and once more for the losses, then
- * with all gradients. Communicators must add doubles. Metrics are those of the joint batch: loss, norm and frames are the same
- * on all ranks. The update differs from that of one rank with all lanes by rounding alone, for sums are taken in another
- * order; it is the same on all ranks, to the bit, and from run to run.
+ * with all gradients; and with 60 doubles after a meeting in which a rank failed. Communicators must add doubles. Metrics are
+ * those of the joint batch: loss, norm and frames are the same on all ranks. The update differs from that of one rank with all
+ * lanes by rounding alone, for sums are taken in another order; it is the same on all ranks, to the bit, and from run to run.
  *
  * Checkpoints. exphil_trainer_save: the state of all lanes comes together, rank 0 writes both files as one rank would, the
  * others wait; path of the others is not used. exphil_trainer_resume: rank 0 reads, the others get what it read; a file may be
@@ -73,15 +75,15 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_agree(exphil_trainer *t
                                                                int64_t count, exphil_error *error);
 
 /* Other ranks for a trainer that goes on: some are gone, more have come. A call of all ranks of the new communicator, which is
- * used for it: old ranks with trainers that have made the same updates, new ones with trainers that resumed them. prefetcher:
- * this rank's lanes of the same data, with the same sampling otherwise; it stands where the trainer stands afterwards. Carried
- * state goes with its lanes; that of lanes which no rank has starts from zero, and is logged. The trainer then lets go of its
- * old communicator and prefetcher.
+ * used for it: old ranks with trainers that have made the same updates, new ones with trainers that resumed them. communicator
+ * NULL: this rank alone, without any; it may get others later. prefetcher: this rank's lanes of the same data, with the same
+ * sampling otherwise; it stands where the trainer stands afterwards. Carried state goes with its lanes; that of lanes which no
+ * rank has starts from zero, and is logged. The trainer then lets go of its old communicator, of either kind, and prefetcher.
  * EXPHIL_E_STATE: reduction is not EXPHIL_REDUCTION_SUMS. EXPHIL_E_UNSUPPORTED: it has no prefetcher; save and resume instead.
  * EXPHIL_E_MISMATCH and EXPHIL_E_IO as above: the trainer is then as before the call, but for a failure when all had agreed:
  * a rank that has no memory for its new shape returns EXPHIL_E_MEMORY, the others EXPHIL_E_IO that names it, and all are of
  * the new ranks. So keep both communicators and prefetchers until a call has succeeded; the trainer may be saved then, or the
- * call made again. */
+ * call made again. Other ranks do not hear of a communicator that is refused with EXPHIL_E_INVALID. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status
 exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicator *communicator,
                                 exphil_prefetcher *prefetcher, exphil_error *error);
@@ -113,6 +115,13 @@ typedef struct exphil_device_communicator {
 /* clang-format off */
 #define EXPHIL_DEVICE_COMMUNICATOR_INIT { sizeof(exphil_device_communicator), 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
+
+/* exphil_trainer_set_communicator with ranks that have a GPU each; NULL is refused. What was done by the old communicator is
+ * ended when it returns EXPHIL_OK: an exphil_ranks that failed may be destroyed then, and not before. EXPHIL_E_UNSUPPORTED: the
+ * context's device works in the host's memory. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_set_device_communicator(
+    exphil_trainer *trainer, const exphil_device_communicator *communicator, exphil_prefetcher *prefetcher,
+    exphil_error *error);
 
 /* The library's own: NCCL, which the CUDA plugin loads on demand (EXPHIL_NCCL: a path, or "none"; else libnccl.so.2; 2.18 or
  * newer). Ranks are threads or processes, on one machine or several, each with a context on a GPU of its own. */
@@ -157,7 +166,8 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_open(const exphil_ranks_c
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_communicator(exphil_ranks *ranks,
                                                                     exphil_device_communicator *communicator,
                                                                     exphil_error *error);
-/* After the trainer's end, by all ranks; one that failed does not wait for them. NULL is allowed. */
+/* After the end of the trainer, or when it has another communicator; by all ranks, but one that failed does not wait for them.
+ * NULL is allowed. */
 EXPHIL_API void exphil_ranks_destroy(exphil_ranks *ranks);
 
 #ifdef __cplusplus

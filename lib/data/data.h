@@ -16,6 +16,8 @@ uint64_t xph_dataset_spec_hash(const exphil_dataset *dataset);
 uint64_t xph_dataset_content_hash(const exphil_dataset *dataset);
 int64_t xph_dataset_frames(const exphil_dataset *dataset);
 int64_t xph_dataset_episodes(const exphil_dataset *dataset);
+int64_t xph_dataset_games(const exphil_dataset *dataset);
+const char *xph_dataset_file(const exphil_dataset *dataset); /* of its first rows; NULL: they are in none */
 /* The episode that has this frame, and where that begins. */
 int64_t xph_dataset_episode_of(const exphil_dataset *dataset, int64_t frame, int64_t *first);
 

@@ -1,5 +1,6 @@
 /* Datasets: an ordered list of episodes, whose frames are numbered. An addition is checked first, then all
  * its memory is allocated, and after that nothing can fail: a failed addition leaves no trace. */
+#include "data/game_rows.h"
 #include "data/row_returns.h"
 #include "data/row_weights.h"
 
@@ -105,6 +106,19 @@ uint64_t xph_dataset_content_hash(const exphil_dataset *dataset)
 int64_t xph_dataset_frames(const exphil_dataset *dataset)
 {
     return dataset->frames;
+}
+
+int64_t xph_dataset_games(const exphil_dataset *dataset)
+{
+    return dataset->table->game_count;
+}
+
+const char *xph_dataset_file(const exphil_dataset *dataset)
+{
+    const xph_block *block = dataset->episode_count ? dataset->episodes[0].block : NULL;
+    if (!block) return NULL;
+    if (block->source) return xph_games_file(block->source->games, (int64_t)block->at);
+    return block->corpus ? block->corpus->name : NULL;
 }
 
 int64_t xph_dataset_episodes(const exphil_dataset *dataset)

@@ -79,6 +79,7 @@ exphil_status xph_games_at(exphil_context *context, const char *path, bool *game
 exphil_games *xph_games_retain(const exphil_games *games);
 void xph_games_release(exphil_games *games);
 exphil_context *xph_games_context(const exphil_games *games);
+const char *xph_games_file(const exphil_games *games, int64_t game); /* its name; NULL: no such game */
 /* Calls fn for the entries in order until one returns a status below 0. */
 typedef exphil_status (*xph_games_fn)(void *arg, int64_t game, const xph_game_entry *entry,
                                       exphil_error *error);

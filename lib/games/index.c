@@ -48,12 +48,8 @@ static uint64_t entry_byte(const xph_shard *shard, int64_t game)
     return shard->offsets ? shard->offsets[game] : shard->index + (uint64_t)game * sizeof(xph_game_entry);
 }
 
-exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_shard **shard,
-                             uint64_t *offset, exphil_error *error)
+static const xph_shard *shard_of(const exphil_games *games, int64_t game)
 {
-    if (game < 0 || game >= games->info.games)
-        return xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld games", (long long)game,
-                        (long long)games->info.games);
     int64_t low = 0, high = games->shard_count;
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
@@ -62,7 +58,21 @@ exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_
         else
             high = middle;
     }
-    const xph_shard *found = *shard = &games->shards[low];
+    return &games->shards[low];
+}
+
+const char *xph_games_file(const exphil_games *games, int64_t game)
+{
+    return game >= 0 && game < games->info.games ? shard_of(games, game)->file->name : NULL;
+}
+
+exphil_status xph_games_find(const exphil_games *games, int64_t game, const xph_shard **shard,
+                             uint64_t *offset, exphil_error *error)
+{
+    if (game < 0 || game >= games->info.games)
+        return xph_fail(error, EXPHIL_E_INVALID, "index is %lld; there are %lld games", (long long)game,
+                        (long long)games->info.games);
+    const xph_shard *found = *shard = shard_of(games, game);
     int64_t i = game - found->first;
     if (found->offsets) {
         *offset = found->offsets[i];

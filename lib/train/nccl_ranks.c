@@ -45,6 +45,8 @@ static exphil_status check(const exphil_ranks_config *config, exphil_error *erro
         return xph_fail(error, EXPHIL_E_INVALID, "ranks config: %s is %d, must be 0 or more",
                         config->start_ms < 0 ? "start_ms" : "timeout_ms",
                         config->start_ms < 0 ? config->start_ms : config->timeout_ms);
+    if (config->reserved)
+        return xph_fail(error, EXPHIL_E_INVALID, "ranks config: reserved is %d, must be 0", config->reserved);
     return EXPHIL_OK;
 }
 

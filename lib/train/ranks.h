@@ -47,10 +47,15 @@ struct xph_said *xph_ranks_said(exphil_context *context, int32_t ranks, exphil_e
 void xph_ranks_forget(exphil_context *context, struct xph_said *said, int32_t ranks);
 /* A meeting: own is what this rank says; call, update and place are filled in. status, with its error, is what this rank came
  * to before, and is given back where it is a failure. EXPHIL_E_IO: the communicator failed, or a rank cannot; which one, and
- * why, is in the message. EXPHIL_E_CANCELLED: a rank was cancelled by its host. EXPHIL_E_MISMATCH: ranks do different things.
- * Afterwards trainer->said has what all said. */
+ * why, is in the message, with what that rank's own error says where it has one. EXPHIL_E_CANCELLED: a rank was cancelled by its
+ * host. EXPHIL_E_MISMATCH: ranks do different things. Afterwards trainer->said has what all said. */
 exphil_status xph_ranks_say(exphil_trainer *trainer, xph_call call, struct xph_said own, exphil_status status,
                             exphil_error *error);
+/* For a rank that has no memory for a meeting, and so has no trainer that meets: with has been checked. Does nothing with more
+ * than XPH_RANKS_EARLY ranks, which wait as long as their communicator does. */
+enum { XPH_RANKS_EARLY = 64 };
+void xph_ranks_tell_early(const exphil_communicator *with, xph_call call, exphil_status status,
+                          const exphil_error *error);
 /* For a rank that cannot go on: so that the others do not wait. */
 exphil_status xph_ranks_tell(exphil_trainer *trainer, xph_call call, exphil_status status,
                              exphil_error *error);
@@ -69,14 +74,18 @@ exphil_status xph_ranks_reduce(const exphil_trainer *trainer, void *data, int64_
  * NULL where status is a failure. */
 exphil_status xph_ranks_join(exphil_trainer *trainer, void *data, size_t bytes, exphil_status status,
                              exphil_error *error);
-/* A host's device_communicator, checked, becomes the trainer's communicator. drop also undoes a make that failed. */
+/* A host's device_communicator, checked: a communicator for the trainer, and what it needs on the device, which the trainer must
+ * have when it is called. drop also undoes a make that failed. */
 struct exphil_device_communicator;
 exphil_status xph_device_ranks_make(exphil_trainer *trainer, const struct exphil_device_communicator *given,
+                                    exphil_communicator *communicator, xph_device_ranks *ranks,
                                     exphil_error *error);
-void xph_device_ranks_drop(exphil_trainer *trainer);
+void xph_device_ranks_drop(const exphil_trainer *trainer, xph_device_ranks *ranks);
 size_t xph_device_ranks_bytes(const exphil_trainer *trainer); /* of the device's memory */
 /* The gradients become their sum over the ranks where they are; waits for it. */
 exphil_status xph_device_ranks_sum(const exphil_trainer *trainer, exphil_error *error);
+/* EXPHIL_E_MISMATCH: the prefetcher's lanes are not those of this rank (exphil_rank_lanes). */
+exphil_status xph_ranks_lanes_check(const exphil_trainer *trainer, exphil_error *error);
 /* EXPHIL_E_MISMATCH on all ranks, which names the first thing that a rank has otherwise than rank 0. */
 exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exphil_error *error);
 

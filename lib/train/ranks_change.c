@@ -9,14 +9,16 @@
 /* What a trainer has of its ranks, and gets back if others cannot be. */
 typedef struct share {
     exphil_communicator communicator;
+    xph_device_ranks device_ranks;
     struct xph_said *said;
     exphil_prefetcher *prefetcher;
 } share;
 
 static share swap(exphil_trainer *trainer, share with)
 {
-    const share before = {trainer->communicator, trainer->said, trainer->prefetcher};
+    const share before = {trainer->communicator, trainer->device_ranks, trainer->said, trainer->prefetcher};
     trainer->communicator = with.communicator;
+    trainer->device_ranks = with.device_ranks;
     trainer->said = with.said;
     trainer->prefetcher = with.prefetcher;
     return before;
@@ -138,6 +140,15 @@ static exphil_status go_on(exphil_trainer *trainer, lanes *all, exphil_error *er
 
 /* ---- the call ------------------------------------------------------------------------------------------------------- */
 
+/* What this rank brings: its settings, its lanes, and room for what is summed, which one that was alone has not. */
+static exphil_status bring(exphil_trainer *trainer, const exphil_sampling *before, const share *with,
+                           lanes *all, exphil_error *error)
+{
+    if (with->said) XPH_TRY(xph_trainer_share(trainer, error));
+    XPH_TRY(make_lanes(trainer, xph_prefetcher_sampling(with->prefetcher), all, error));
+    return put_own(trainer, before, all, error);
+}
+
 /* status: what this rank came to before; it meets the new ranks all the same. */
 static exphil_status change(exphil_trainer *trainer, share *with, exphil_status status, exphil_error *error)
 {
@@ -148,11 +159,11 @@ static exphil_status change(exphil_trainer *trainer, share *with, exphil_status 
     if (status >= 0) {
         count = xph_settings_values(trainer, settings);
         before = *xph_prefetcher_sampling(trainer->prefetcher);
-        status = make_lanes(trainer, xph_prefetcher_sampling(with->prefetcher), &all, error);
+        status = bring(trainer, &before, with, &all, error);
     }
-    if (status >= 0) status = put_own(trainer, &before, &all, error);
     *with = swap(trainer, *with);
     if (status >= 0) status = check_same(trainer, settings, count, error);
+    if (status >= 0) status = xph_ranks_lanes_check(trainer, error);
     if (status >= 0) status = xph_shards_check(trainer, before.batch, error);
     status = xph_ranks_check(trainer, status, error);
     if (status >= 0) status = leave_to_first(trainer, &before, &all, error);
@@ -169,11 +180,8 @@ static exphil_status change(exphil_trainer *trainer, share *with, exphil_status 
 static exphil_status check(const exphil_trainer *trainer, const exphil_prefetcher *prefetcher,
                            exphil_error *error)
 {
-    if (!xph_ranks_meet(trainer))
+    if (!trainer->sums)
         return xph_fail(error, EXPHIL_E_STATE, "trainer: its reduction is not EXPHIL_REDUCTION_SUMS");
-    if (trainer->device_ranks.all_reduce)
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                        "trainer with a device_communicator: save, and resume with the other ranks");
     if (!trainer->prefetcher)
         return xph_fail(error, EXPHIL_E_UNSUPPORTED,
                         "trainer without a prefetcher: save, and resume with the other ranks");
@@ -181,28 +189,64 @@ static exphil_status check(const exphil_trainer *trainer, const exphil_prefetche
     return xph_trainer_check_data(trainer->model, prefetcher, error);
 }
 
+/* The others would wait. */
+static exphil_status no_meeting(exphil_trainer *trainer, share *with, const exphil_error *error)
+{
+    *with = swap(trainer, *with); /* what meets through the device finds there what it needs */
+    xph_ranks_tell_early(&trainer->communicator, XPH_CALL_CHANGE, EXPHIL_E_MEMORY, error);
+    *with = swap(trainer, *with);
+    return EXPHIL_E_MEMORY;
+}
+
+/* with has a communicator; from here on the others hear of what fails. */
+static exphil_status change_to(exphil_trainer *trainer, share with, exphil_prefetcher *prefetcher,
+                               exphil_error *error)
+{
+    exphil_status status = EXPHIL_OK;
+    if (with.communicator.all_reduce) {
+        with.said = xph_ranks_said(trainer->context, with.communicator.ranks, error);
+        status = with.said ? EXPHIL_OK : no_meeting(trainer, &with, error);
+    }
+    if (status >= 0) {
+        status = xph_trainer_settle(trainer, error);
+        if (status >= 0) status = check(trainer, prefetcher, error);
+        if (prefetcher) with.prefetcher = xph_prefetcher_retain(prefetcher);
+        status = change(trainer, &with, status, error); /* with is what is not used any more */
+    }
+    xph_device_ranks_drop(trainer, &with.device_ranks);
+    if (with.prefetcher) xph_prefetcher_release(with.prefetcher);
+    xph_ranks_forget(trainer->context, with.said, with.communicator.ranks);
+    return status;
+}
+
 exphil_status exphil_trainer_set_communicator(exphil_trainer *trainer,
                                               const exphil_communicator *communicator,
                                               exphil_prefetcher *prefetcher, exphil_error *error)
 {
     XPH_OWN_FPU;
+    share with = {.prefetcher = NULL};
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    exphil_status status = xph_communicator_take(communicator, &with.communicator, error);
+    if (status >= 0) status = change_to(trainer, with, prefetcher, error);
+    xph_trainer_leave(trainer);
+    return status;
+}
+
+exphil_status exphil_trainer_set_device_communicator(exphil_trainer *trainer,
+                                                     const exphil_device_communicator *communicator,
+                                                     exphil_prefetcher *prefetcher, exphil_error *error)
+{
+    XPH_OWN_FPU;
+    share with = {.prefetcher = NULL};
     if (!trainer || !communicator)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", trainer ? "communicator" : "trainer");
     XPH_TRY(xph_trainer_enter(trainer, error));
-    share with = {.prefetcher = NULL};
-    exphil_status status = xph_communicator_take(communicator, &with.communicator, error);
-    if (status >= 0) {
-        with.said = xph_ranks_said(trainer->context, with.communicator.ranks, error);
-        status = with.said ? EXPHIL_OK : EXPHIL_E_MEMORY;
-    }
-    if (status >= 0) { /* from here on the others hear of what fails */
-        status = xph_trainer_settle(trainer, error);
-        if (status >= 0) status = check(trainer, prefetcher, error);
-        if (prefetcher) with.prefetcher = xph_prefetcher_retain(prefetcher);
-        status = change(trainer, &with, status, error); /* with is what is not used any more */
-        if (with.prefetcher) xph_prefetcher_release(with.prefetcher);
-        xph_ranks_forget(trainer->context, with.said, with.communicator.ranks);
-    }
+    exphil_status status =
+        xph_device_ranks_make(trainer, communicator, &with.communicator, &with.device_ranks, error);
+    if (status >= 0)
+        status = change_to(trainer, with, prefetcher, error);
+    else
+        xph_device_ranks_drop(trainer, &with.device_ranks);
     xph_trainer_leave(trainer);
     return status;
 }

@@ -4,26 +4,29 @@
 #include "train/shards.h"
 
 #include <exphil/ranks.h>
+#include <stdio.h>
 
 /* What is compared beside the settings of a checkpoint. */
-enum {
-    VERSION,
-    PROCESSOR,
-    COUNT,
-    SETTINGS,
-    WEIGHTS = SETTINGS + XPH_SETTINGS_MOST,
-    MOMENTS,
-    SCALE,
-    PLAYED,
-    WORDS
-};
-static const char *const name[WORDS] = {[VERSION] = "another version of the library",
-                                        [PROCESSOR] = "another kind of processor",
+enum { PROCESSOR, COUNT, SETTINGS, WEIGHTS = SETTINGS + XPH_SETTINGS_MOST, MOMENTS, SCALE, PLAYED, WORDS };
+static const char *const name[WORDS] = {[PROCESSOR] = "another kind of processor",
                                         [COUNT] = "another number of settings",
                                         [WEIGHTS] = "other weights",
                                         [MOMENTS] = "other moments of the optimizer",
                                         [SCALE] = "another loss scale",
                                         [PLAYED] = "another as_played"};
+
+/* What is told of a difference in the data: not compared, for a file may have another name, and its hash is. */
+typedef struct facts {
+    int64_t games, episodes, frames;
+    char layout[32], codec[32];
+    char file[64]; /* the end of its name; "": rows in memory, or no prefetcher */
+} facts;
+
+/* What a rank has. */
+typedef struct paper {
+    uint64_t word[WORDS];
+    facts facts;
+} paper;
 
 /* Processors of one architecture compute the same bits, whatever they are called; GPUs of one name do. */
 static uint64_t processor(const exphil_trainer *trainer)
@@ -89,7 +92,7 @@ static exphil_status hash_arenas(const exphil_trainer *trainer, uint64_t word[WO
 }
 
 /* One order of one joint batch is dealt to all ranks, each lane to one of them. */
-static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *error)
+exphil_status xph_ranks_lanes_check(const exphil_trainer *trainer, exphil_error *error)
 {
     const exphil_communicator *with = &trainer->communicator;
     int64_t first, count;
@@ -106,24 +109,120 @@ static exphil_status check_lanes(const exphil_trainer *trainer, exphil_error *er
 
 static exphil_status own_words(const exphil_trainer *trainer, uint64_t word[WORDS], exphil_error *error)
 {
-    XPH_TRY(check_lanes(trainer, error));
+    XPH_TRY(xph_ranks_lanes_check(trainer, error));
     word[PLAYED] = (uint64_t)trainer->as_played;
-    word[VERSION] = exphil_version();
     word[PROCESSOR] = processor(trainer);
     word[COUNT] = (uint64_t)xph_settings_values(trainer, word + SETTINGS);
     return hash_arenas(trainer, word, error);
 }
 
+/* Cut where a character begins. */
+static void take_file(const char *given, char file[sizeof((facts *)0)->file])
+{
+    const size_t most = sizeof((facts *)0)->file - 1, bytes = strlen(given);
+    const char *from = given + (bytes > most ? bytes - most : 0);
+    while (((unsigned char)*from & 0xC0) == 0x80) from++;
+    memcpy(file, from, strlen(from));
+}
+
+static void own_facts(const exphil_trainer *trainer, facts *own)
+{
+    const exphil_spec *spec = xph_model_spec(trainer->model);
+    snprintf(own->layout, sizeof own->layout, "%s", spec->layout);
+    snprintf(own->codec, sizeof own->codec, "%s", spec->codec);
+    if (!trainer->prefetcher) return;
+    const exphil_dataset *dataset = xph_prefetcher_dataset(trainer->prefetcher);
+    const char *file = xph_dataset_file(dataset);
+    own->games = xph_dataset_games(dataset);
+    own->episodes = xph_dataset_episodes(dataset);
+    own->frames = xph_dataset_frames(dataset);
+    if (file) take_file(file, own->file);
+}
+
+/* ---- what differs --------------------------------------------------------------------------------------------------- */
+
+enum { SHOWN = sizeof((facts *)0)->file + 8 };
+
+static const char *show_file(char text[SHOWN], const facts *f)
+{
+    if (f->file[0])
+        snprintf(text, SHOWN, " (\"%.*s\")", (int)sizeof f->file - 1, f->file);
+    else
+        text[0] = 0;
+    return text;
+}
+
+static exphil_status counts_differ(const char *what, int64_t count, int64_t first, const facts *f,
+                                   const facts *zero, int32_t rank, exphil_error *error)
+{
+    char own_file[SHOWN], first_file[SHOWN];
+    return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %lld %s of data%s, rank 0 has %lld%s", rank,
+                    (long long)count, what, show_file(own_file, f), (long long)first,
+                    show_file(first_file, zero));
+}
+
+/* Counts tell more than a hash. */
+static exphil_status data_differs(const paper *own, const paper *first, int i, int32_t rank,
+                                  exphil_error *error)
+{
+    const facts *f = &own->facts, *zero = &first->facts;
+    char own_file[SHOWN], first_file[SHOWN];
+    if (f->games != zero->games) return counts_differ("games", f->games, zero->games, f, zero, rank, error);
+    if (f->episodes != zero->episodes)
+        return counts_differ("episodes", f->episodes, zero->episodes, f, zero, rank, error);
+    if (f->frames != zero->frames)
+        return counts_differ("frames", f->frames, zero->frames, f, zero, rank, error);
+    return xph_fail(error, EXPHIL_E_MISMATCH,
+                    "rank %d has other rows of data%s than rank 0%s: dataset %016llx, not %016llx", rank,
+                    show_file(own_file, f), show_file(first_file, zero), (unsigned long long)own->word[i],
+                    (unsigned long long)first->word[i]);
+}
+
+static exphil_status spec_differs(const paper *own, const paper *first, int i, int32_t rank,
+                                  exphil_error *error)
+{
+    const facts *f = &own->facts, *zero = &first->facts;
+    if (memcmp(f->layout, zero->layout, sizeof f->layout) || memcmp(f->codec, zero->codec, sizeof f->codec))
+        return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has a model of %.31s/%.31s, rank 0 of %.31s/%.31s",
+                        rank, f->layout, f->codec, zero->layout, zero->codec);
+    return xph_fail(error, EXPHIL_E_MISMATCH,
+                    "rank %d has a model of other floats, ids or heads than rank 0: model.spec %016llx, not "
+                    "%016llx",
+                    rank, (unsigned long long)own->word[i], (unsigned long long)first->word[i]);
+}
+
 /* The first rank that differs, and in what first. */
-static exphil_status compare(const exphil_trainer *trainer, const uint64_t (*word)[WORDS],
-                             exphil_error *error)
+static exphil_status compare(const exphil_trainer *trainer, const paper *of, exphil_error *error)
 {
     for (int32_t r = 1; r < trainer->communicator.ranks; r++)
         for (int i = 0; i < WORDS; i++) {
-            if (word[r][i] == word[0][i]) continue;
+            if (of[r].word[i] == of[0].word[i]) continue;
             if (name[i]) return xph_fail(error, EXPHIL_E_MISMATCH, "rank %d has %s than rank 0", r, name[i]);
-            return xph_settings_differ(trainer, i - SETTINGS, word[r][i], word[0][i], r, error);
+            const char *setting = xph_settings_name(trainer, i - SETTINGS);
+            if (strcmp(setting, "dataset") == 0) return data_differs(&of[r], &of[0], i, r, error);
+            if (strcmp(setting, "model.spec") == 0) return spec_differs(&of[r], &of[0], i, r, error);
+            return xph_settings_differ(trainer, i - SETTINGS, of[r].word[i], of[0].word[i], r, error);
         }
+    return EXPHIL_OK;
+}
+
+/* As EXPHIL_VERSION has it. A rank may say anything. */
+static uint32_t version_of(const struct xph_said *said)
+{
+    return said->number[0] >= 0.0 && said->number[0] < 1e9 ? (uint32_t)said->number[0] : 0;
+}
+
+/* Comes before all else is exchanged, of which another version may have more or less. */
+static exphil_status same_version(const exphil_trainer *trainer, exphil_error *error)
+{
+    const uint32_t first = version_of(&trainer->said[0]);
+    for (int32_t r = 1; r < trainer->communicator.ranks; r++) {
+        const uint32_t own = version_of(&trainer->said[r]);
+        if (own != first)
+            return xph_fail(
+                error, EXPHIL_E_MISMATCH, "rank %d has version %u.%u.%u of the library, rank 0 has %u.%u.%u",
+                r, own / 10000, own / 100 % 100, own % 100, first / 10000, first / 100 % 100, first % 100);
+    }
     return EXPHIL_OK;
 }
 
@@ -156,15 +255,18 @@ static exphil_status probe(const exphil_trainer *trainer, exphil_error *error)
 exphil_status xph_ranks_check(exphil_trainer *trainer, exphil_status status, exphil_error *error)
 {
     const exphil_communicator *with = &trainer->communicator;
-    const size_t bytes = (size_t)with->ranks * sizeof(uint64_t[WORDS]);
+    const size_t bytes = (size_t)with->ranks * sizeof(paper);
     if (!xph_ranks_meet(trainer)) return status;
-    uint64_t(*word)[WORDS] = status >= 0 ? xph_calloc(trainer->context, 1, bytes) : NULL;
+    const struct xph_said own = {.number = {(double)exphil_version()}};
+    paper *of = status >= 0 ? xph_calloc(trainer->context, 1, bytes) : NULL;
     if (status >= 0)
-        status = word ? own_words(trainer, word[with->rank], error) : xph_no_memory(bytes, error);
-    status = xph_ranks_tell(trainer, XPH_CALL_CREATE, status, error);
-    if (status >= 0) status = xph_ranks_join(trainer, word, bytes, EXPHIL_OK, error);
-    if (status >= 0 && word) status = compare(trainer, (const uint64_t(*)[WORDS])word, error);
+        status = of ? own_words(trainer, of[with->rank].word, error) : xph_no_memory(bytes, error);
+    if (status >= 0 && of) own_facts(trainer, &of[with->rank].facts);
+    status = xph_ranks_say(trainer, XPH_CALL_CREATE, own, status, error);
+    if (status >= 0) status = same_version(trainer, error);
+    if (status >= 0) status = xph_ranks_join(trainer, of, bytes, EXPHIL_OK, error);
+    if (status >= 0 && of) status = compare(trainer, of, error);
     if (status >= 0) status = probe(trainer, error);
-    xph_free(trainer->context, word, bytes);
+    xph_free(trainer->context, of, bytes);
     return status;
 }

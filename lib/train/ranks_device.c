@@ -26,9 +26,11 @@ static exphil_status check(const exphil_trainer *trainer, const exphil_device_co
     if (known->ranks < 1 || known->rank < 0 || known->rank >= known->ranks)
         return xph_fail(error, EXPHIL_E_INVALID, "device_communicator: rank %d of %d ranks", known->rank,
                         known->ranks);
-    if (known->timeout_ms < 0)
-        return xph_fail(error, EXPHIL_E_INVALID, "device_communicator: timeout_ms is %d, must be 0 or more",
-                        known->timeout_ms);
+    if (known->timeout_ms < 0 || known->reserved)
+        return xph_fail(error, EXPHIL_E_INVALID, "device_communicator: %s is %d, must be 0%s",
+                        known->reserved ? "reserved" : "timeout_ms",
+                        known->reserved ? known->reserved : known->timeout_ms,
+                        known->reserved ? "" : " or more");
     return EXPHIL_OK;
 }
 
@@ -47,10 +49,10 @@ static exphil_status make(xph_device_ranks *d, xph_device *device, exphil_error 
 static int32_t through_device(void *user, void *data, int64_t count, int32_t type);
 
 exphil_status xph_device_ranks_make(exphil_trainer *trainer, const exphil_device_communicator *given,
+                                    exphil_communicator *communicator, xph_device_ranks *d,
                                     exphil_error *error)
 {
     exphil_device_communicator known = EXPHIL_DEVICE_COMMUNICATOR_INIT;
-    xph_device_ranks *d = &trainer->device_ranks;
     XPH_TRY(XPH_TAKE(exphil_device_communicator, &known, given, error));
     XPH_TRY(check(trainer, &known, error));
     d->user = known.user;
@@ -58,22 +60,22 @@ exphil_status xph_device_ranks_make(exphil_trainer *trainer, const exphil_device
     d->state = known.state;
     d->give_up = known.abort;
     d->timeout_ms = known.timeout_ms ? known.timeout_ms : TIMEOUT_MS;
-    trainer->communicator = (exphil_communicator){.struct_size = sizeof trainer->communicator,
-                                                  .user = trainer,
-                                                  .all_reduce = through_device,
-                                                  .rank = known.rank,
-                                                  .ranks = known.ranks};
+    *communicator = (exphil_communicator){.struct_size = sizeof *communicator,
+                                          .user = trainer,
+                                          .all_reduce = through_device,
+                                          .rank = known.rank,
+                                          .ranks = known.ranks};
     return make(d, trainer->device, error);
 }
 
-void xph_device_ranks_drop(exphil_trainer *trainer)
+void xph_device_ranks_drop(const exphil_trainer *trainer, xph_device_ranks *d)
 {
     const xph_backend *backend = trainer->device->backend;
-    xph_device_ranks *d = &trainer->device_ranks;
     if (d->stream) backend->stream_destroy(d->stream);
     if (d->done) backend->event_destroy(d->done);
     if (d->before) backend->event_destroy(d->before);
     if (d->exchange) backend->free(trainer->device, d->exchange, EXCHANGE_BYTES);
+    *d = (xph_device_ranks){.user = NULL};
 }
 
 size_t xph_device_ranks_bytes(const exphil_trainer *trainer)

@@ -215,6 +215,12 @@ static const char *show(char text[SHOWN_TEXT], int32_t kind, uint64_t value)
     return text;
 }
 
+const char *xph_settings_name(const exphil_trainer *trainer, int64_t i)
+{
+    setting settings[XPH_SETTINGS_MOST];
+    return i < list_settings(trainer, settings) ? settings[i].name : "";
+}
+
 exphil_status xph_settings_differ(const exphil_trainer *trainer, int64_t i, uint64_t value, uint64_t first,
                                   int32_t rank, exphil_error *error)
 {

@@ -10,6 +10,8 @@ void xph_settings_write(const exphil_trainer *trainer, xph_json_out *out);
 /* All of them as numbers, in an order of their own; returns how many. */
 enum { XPH_SETTINGS_MOST = 64 };
 int64_t xph_settings_values(const exphil_trainer *trainer, uint64_t value[XPH_SETTINGS_MOST]);
+/* The name of setting i. */
+const char *xph_settings_name(const exphil_trainer *trainer, int64_t i);
 /* EXPHIL_E_MISMATCH: what one rank has of setting i, and what rank 0 has. */
 exphil_status xph_settings_differ(const exphil_trainer *trainer, int64_t i, uint64_t value, uint64_t first,
                                   int32_t rank, exphil_error *error);

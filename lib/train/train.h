@@ -199,6 +199,7 @@ struct exphil_trainer {
     xph_busy busy;
     xph_losses losses;
     exphil_communicator communicator; /* all_reduce NULL: alone */
+    bool sums;                        /* EXPHIL_REDUCTION_SUMS: it may get another one */
     void *shared;                     /* host copy of the gradients for it */
     xph_device_ranks device_ranks;    /* all_reduce NULL: there are none */
     struct xph_said *said; /* by all ranks, in the last meeting (ranks.h); NULL: they do not meet */
@@ -320,6 +321,7 @@ exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t 
 bool xph_trainer_shaped(const exphil_trainer *trainer); /* by a batch, or by what was resumed */
 void xph_trainer_drop_shape(exphil_trainer *trainer);
 void xph_resumed_drop(exphil_trainer *trainer);
+exphil_status xph_trainer_share(exphil_trainer *trainer, exphil_error *error); /* room for what is summed */
 /* False, with a message, where the settings cannot be. */
 bool xph_own_past_check(const exphil_model *model, const exphil_trainer_config *config, exphil_error *error);
 /* With and without the shape. drop also undoes a make that failed. */

@@ -38,7 +38,7 @@ static void free_trainer(exphil_trainer *trainer)
         backend->free(trainer->device, trainer->norm_scratch, trainer->norm_scratch_bytes);
     if (trainer->control) backend->free(trainer->device, trainer->control, sizeof *trainer->control);
     xph_pending_destroy(trainer);
-    xph_device_ranks_drop(trainer);
+    xph_device_ranks_drop(trainer, &trainer->device_ranks);
     xph_notes_free(context, &trainer->notes);
     if (trainer->shared) xph_free(context, trainer->shared, trainer->arena_bytes);
     if (trainer->said) xph_ranks_forget(context, trainer->said, trainer->communicator.ranks);
@@ -205,19 +205,30 @@ exphil_status xph_communicator_take(const exphil_communicator *given, exphil_com
     return EXPHIL_OK;
 }
 
+/* The others would wait for a rank that has no memory for a trainer that meets. A rank plans for itself. */
+static void tell_early(exphil_context *context, const exphil_communicator *with, const exphil_error *error)
+{
+    if (with->all_reduce && !xph_context_measures(context))
+        xph_ranks_tell_early(with, XPH_CALL_CREATE, EXPHIL_E_MEMORY, error);
+}
+
 static exphil_status take_communicator(exphil_trainer *trainer, const exphil_trainer_config *config,
                                        exphil_error *error)
 {
     const bool sums = config->reduction == EXPHIL_REDUCTION_SUMS;
+    trainer->sums = sums;
     XPH_TRY(xph_communicator_take(config->communicator, &trainer->communicator, error));
     if (config->device_communicator && (config->communicator || !sums))
         return xph_fail(error, EXPHIL_E_INVALID, "trainer config: device_communicator %s",
                         sums ? "and communicator are both given" : "needs EXPHIL_REDUCTION_SUMS");
     if (config->device_communicator)
-        XPH_TRY(xph_device_ranks_make(trainer, config->device_communicator, error));
+        XPH_TRY(xph_device_ranks_make(trainer, config->device_communicator, &trainer->communicator,
+                                      &trainer->device_ranks, error));
     if (!trainer->communicator.all_reduce || !sums) return EXPHIL_OK;
     trainer->said = xph_ranks_said(trainer->context, trainer->communicator.ranks, error);
-    return trainer->said ? EXPHIL_OK : EXPHIL_E_MEMORY;
+    if (trainer->said) return EXPHIL_OK;
+    tell_early(trainer->context, &trainer->communicator, error);
+    return EXPHIL_E_MEMORY;
 }
 
 static exphil_status check_saved(const exphil_trainer_config *config, const exphil_optimizer *optimizer,
@@ -257,6 +268,12 @@ static exphil_status copy_weights(exphil_trainer *trainer, exphil_error *error)
     return EXPHIL_OK;
 }
 
+exphil_status xph_trainer_share(exphil_trainer *trainer, exphil_error *error)
+{
+    if (!trainer->shared) trainer->shared = xph_alloc(trainer->context, trainer->arena_bytes);
+    return trainer->shared ? EXPHIL_OK : xph_no_memory(trainer->arena_bytes, error);
+}
+
 static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
@@ -275,10 +292,7 @@ static exphil_status allocate(exphil_trainer *trainer, exphil_error *error)
     XPH_TRY(device_block(trainer, trainer->arena_bytes, &trainer->gradients, error));
     XPH_TRY(device_block(trainer, trainer->packed_bytes, &trainer->packed, error));
     XPH_TRY(device_block(trainer, trainer->norm_scratch_bytes, &trainer->norm_scratch, error));
-    if (trainer->communicator.all_reduce) {
-        trainer->shared = xph_alloc(trainer->context, trainer->arena_bytes);
-        if (!trainer->shared) return xph_no_memory(trainer->arena_bytes, error);
-    }
+    if (trainer->communicator.all_reduce) XPH_TRY(xph_trainer_share(trainer, error));
     XPH_TRY(device_block(trainer, sizeof *trainer->control, &block, error));
     trainer->control = block;
     XPH_TRY(xph_pending_create(trainer, error));
@@ -419,6 +433,19 @@ static exphil_status create(exphil_trainer *made, const exphil_model *model, exp
     return xph_context_measures(made->context) ? status : xph_ranks_check(made, status, error);
 }
 
+/* What needs the device to meet has no way to tell the others. */
+static exphil_status no_trainer(exphil_context *context, const exphil_trainer_config *config,
+                                exphil_error *error)
+{
+    exphil_communicator with;
+    exphil_error wrong = EXPHIL_ERROR_INIT, none = EXPHIL_ERROR_INIT;
+    exphil_status status = xph_no_memory(sizeof(exphil_trainer), &none);
+    if (config->reduction == EXPHIL_REDUCTION_SUMS &&
+        xph_communicator_take(config->communicator, &with, &wrong) >= 0)
+        tell_early(context, &with, &none);
+    return xph_fail(error, status, "%s", none.message);
+}
+
 exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer *optimizer,
                                     exphil_prefetcher *prefetcher, const exphil_trainer_config *config,
                                     exphil_trainer **trainer, exphil_error *error)
@@ -434,7 +461,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
     exphil_trainer_config known = EXPHIL_TRAINER_CONFIG_INIT;
     XPH_TRY(XPH_TAKE(exphil_trainer_config, &known, config, error));
     exphil_trainer *made = xph_calloc(context, 1, sizeof *made);
-    if (!made) return xph_no_memory(sizeof *made, error);
+    if (!made) return no_trainer(context, &known, error);
     made->context = xph_context_retain(context);
     made->device = xph_context_backend(context);
     atomic_init(&made->references, 1);

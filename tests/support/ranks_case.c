@@ -102,6 +102,14 @@ void ranks_case_agree(const ranks_case *c)
     }
 }
 
+void ranks_case_heard(const exphil_error *heard, const char *words, const exphil_error *own)
+{
+    char expected[2 * sizeof own->message];
+    snprintf(expected, sizeof expected, "%s: %s", words, own->message);
+    expected[sizeof own->message - 1] = 0;
+    assert_string_equal(heard->message, expected);
+}
+
 static double at(const ranks_case *c, size_t i)
 {
     return c->plan.model.type == EXPHIL_TYPE_F64 ? ((const double *)c->weights[0])[i]

@@ -29,6 +29,8 @@ void ranks_case_run(ranks_case *c);
 void ranks_case_free(ranks_case *c);
 /* All ranks ended well, with equal weights, metrics and places. */
 void ranks_case_agree(const ranks_case *c);
+/* What a rank says of another's failure: these words, and what that one says itself. */
+void ranks_case_heard(const exphil_error *heard, const char *words, const exphil_error *own);
 /* Distance of the weights of two runs: the norm of the difference, by that of the second. */
 double ranks_case_distance(const ranks_case *a, const ranks_case *b);
 

@@ -2,10 +2,12 @@
 #include "ranks_case.h"
 
 #include <exphil/ranks.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { BEFORE = 5, AFTER = 7 };
+static pthread_barrier_t together;
 
 static train_plan plan_of(const char *blocks)
 {
@@ -23,6 +25,7 @@ static train_plan plan_of(const char *blocks)
 typedef struct change {
     const char *blocks;
     int32_t ranks, left;
+    bool without; /* the one that is left has no communicator */
     struct thread_ranks *others;
     void *weights[THREAD_RANKS_MOST];
     size_t bytes;
@@ -75,7 +78,8 @@ static void one_rank(thread_rank *rank)
         thread_rank *other = thread_ranks_of(c->others, rank->rank);
         exphil_prefetcher *prefetcher = lanes_of(&run, &plan, other);
         exphil_error error = EXPHIL_ERROR_INIT;
-        if (exphil_trainer_set_communicator(run.trainer, &other->communicator, prefetcher, &error) < 0)
+        if (exphil_trainer_set_communicator(run.trainer, c->without ? NULL : &other->communicator, prefetcher,
+                                            &error) < 0)
             fail_msg("rank %d: %s", rank->rank, error.message);
         exphil_prefetcher_destroy(run.prefetcher);
         run.prefetcher = prefetcher;
@@ -103,11 +107,26 @@ static change alone(const char *blocks, int64_t lost)
     return c;
 }
 
-static void goes_on(const char *blocks, int32_t ranks, int32_t left)
+static void same(const change *c, const change *one, const char *what)
+{
+    double worst = 0.0;
+    for (size_t i = 0; i < one->bytes / sizeof(double); i++) {
+        double apart = ((double *)c->weights[0])[i] - ((double *)one->weights[0])[i];
+        worst = apart > worst ? apart : -apart > worst ? -apart : worst;
+    }
+    if (!(worst < 1e-8)) fail_msg("%s, %d ranks, %d left: %g", what, c->ranks, c->left, worst);
+    for (int r = 1; r < c->left; r++) assert_memory_equal(c->weights[r], c->weights[0], c->bytes);
+    assert_int_equal(c->epoch, one->epoch);
+    assert_int_equal(c->index, one->index);
+    assert_int_equal(c->frames, one->frames);
+}
+
+static void goes_on(const char *blocks, int32_t ranks, int32_t left, bool without)
 {
     change c = {.blocks = blocks,
                 .ranks = ranks,
                 .left = left,
+                .without = without,
                 .others = thread_ranks_open(left, (thread_how){0, -1, false})};
     void *user[THREAD_RANKS_MOST];
     int64_t lost = 0, count = 0;
@@ -116,16 +135,7 @@ static void goes_on(const char *blocks, int32_t ranks, int32_t left)
     assert_ok(exphil_rank_lanes(6, left - 1, ranks, &lost, &count, NULL));
     lost += count;
     change one = alone(blocks, lost);
-    double worst = 0.0;
-    for (size_t i = 0; i < one.bytes / sizeof(double); i++) {
-        double apart = ((double *)c.weights[0])[i] - ((double *)one.weights[0])[i];
-        worst = apart > worst ? apart : -apart > worst ? -apart : worst;
-    }
-    if (!(worst < 1e-8)) fail_msg("%s, %d ranks, %d left: %g", blocks, ranks, left, worst);
-    for (int r = 1; r < left; r++) assert_memory_equal(c.weights[r], c.weights[0], c.bytes);
-    assert_int_equal(c.epoch, one.epoch);
-    assert_int_equal(c.index, one.index);
-    assert_int_equal(c.frames, one.frames);
+    same(&c, &one, blocks);
     char expected[256];
     snprintf(expected, sizeof expected,
              "trainer: no rank has the carried state of %d of 6 lanes, they start from zero",
@@ -138,15 +148,55 @@ static void goes_on(const char *blocks, int32_t ranks, int32_t left)
 
 static void fewer_go_on(void **state)
 {
-    goes_on("lstm", 3, 2);
-    goes_on("lstm", 4, 1);
-    goes_on("mlp", 3, 2);
+    goes_on("lstm", 3, 2, false);
+    goes_on("lstm", 4, 1, false);
+    goes_on("lstm", 3, 1, true);
+    goes_on("mlp", 3, 2, false);
 }
 
 static void as_many_go_on(void **state)
 {
-    goes_on("lstm", 3, 3);
-    goes_on("mamba", 1, 1);
+    goes_on("lstm", 3, 3, false);
+    goes_on("mamba", 1, 1, false);
+    goes_on("lstm", 1, 1, true);
+}
+
+/* Rank 0 trains without a communicator and saves; the others resume that, also without, and all go on together. */
+static void comes_later(thread_rank *rank)
+{
+    change *c = rank->user;
+    train_plan plan = plan_of(c->blocks);
+    plan.trainer.reduction = EXPHIL_REDUCTION_SUMS;
+    train_run run = train_begin(&plan);
+    if (rank->rank == 0) {
+        (void)train_steps(&run, BEFORE);
+        assert_ok(exphil_trainer_save(run.trainer, test_path("later"), NULL));
+    }
+    pthread_barrier_wait(&together);
+    if (rank->rank) assert_ok(exphil_trainer_resume(run.trainer, test_path("later"), NULL));
+    exphil_prefetcher *prefetcher = lanes_of(&run, &plan, rank);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_trainer_set_communicator(run.trainer, &rank->communicator, prefetcher, &error) < 0)
+        fail_msg("rank %d: %s", rank->rank, error.message);
+    exphil_prefetcher_destroy(run.prefetcher);
+    run.prefetcher = prefetcher;
+    (void)train_steps(&run, AFTER);
+    keep(c, rank->rank, &run);
+    train_end(&run);
+}
+
+static void more_come(void **state)
+{
+    change c = {.blocks = "lstm", .ranks = 3, .left = 3}, one = alone("lstm", 6);
+    void *user[3] = {&c, &c, &c};
+    (void)test_folder();
+    pthread_barrier_init(&together, NULL, 3);
+    thread_ranks_run(3, comes_later, user, (thread_how){0, -1, false});
+    pthread_barrier_destroy(&together);
+    same(&c, &one, "more come");
+    for (int r = 0; r < 3; r++) free(c.weights[r]);
+    free(one.weights[0]);
+    test_folder_remove();
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------- */
@@ -168,8 +218,6 @@ static void refusals(void **state)
     size_t bytes[2];
     unsigned char *before = train_snapshot(run.trainer, &bytes[0]);
     assert_int_equal(exphil_trainer_set_communicator(NULL, &rank->communicator, run.prefetcher, &error),
-                     EXPHIL_E_INVALID);
-    assert_int_equal(exphil_trainer_set_communicator(run.trainer, NULL, run.prefetcher, &error),
                      EXPHIL_E_INVALID);
     assert_int_equal(exphil_trainer_set_communicator(run.trainer, &rank->communicator, NULL, &error),
                      EXPHIL_E_INVALID);
@@ -197,6 +245,6 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_go_on), cmocka_unit_test(as_many_go_on),
-                                       cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(more_come), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -661,6 +661,7 @@ static void opened(void **state)
     OK(exphil_dataset_query(one, &a, error));
     OK(exphil_dataset_query(other, &b, error));
     assert_memory_equal(&a, &b, sizeof a);
+    assert_string_equal(xph_dataset_file(one), path);
     exphil_dataset_destroy(one);
     exphil_dataset_destroy(other);
     assert_int_equal(exphil_dataset_open(context, test_folder(), &one, NULL), EXPHIL_OK); /* a folder */

@@ -291,6 +291,11 @@ def test_a_trainer_goes_on_with_other_ranks(spec):
     with pytest.raises(exphil.InvalidError, match="rank"):
         trainer.set_communicator(exphil.Communicator(1, 1, one))
     assert trainer.step().update == 3
+    trainer.set_communicator(None)
+    assert trainer.step().update == 4
+    assert trainer._writes()
+    trainer.set_communicator(exphil.Communicator(0, 1, one))
+    assert trainer.step().update == 5
     alone = exphil.Trainer(exphil.Model(spec, blocks="gru", hidden=8))
     with pytest.raises(exphil.UnsupportedError, match="without a dataset"):
         alone.set_communicator(exphil.Communicator(0, 1, one))

@@ -204,6 +204,30 @@ static exphil_status make(const train_run *run, const exphil_trainer_config *how
     return status;
 }
 
+static void refused_groups(const exphil_model *model)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
+    exphil_ranks *ranks = NULL;
+    uint8_t id[EXPHIL_RANKS_ID_BYTES] = {0};
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: id is NULL");
+    config.id = id;
+    config.model = model;
+    config.ranks = 300;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: rank 0 of 300 ranks, at most 256");
+    config.ranks = 1;
+    config.sums = 3;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: sums is 3, not EXPHIL_SUMS_...");
+    config.sums = EXPHIL_SUMS_PLAIN;
+    config.reserved = -3;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: reserved is -3, must be 0");
+    assert_null(ranks);
+}
+
 static void refusals(void **state)
 {
     train_plan plan = plan_of("mlp");
@@ -228,30 +252,21 @@ static void refusals(void **state)
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
     assert_string_equal(error.message, "device_communicator: rank 2 of 2 ranks");
     with.rank = 0;
+    with.reserved = 1;
+    assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "device_communicator: reserved is 1, must be 0");
+    with.reserved = 0;
     with.abort = NULL;
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
     assert_string_equal(error.message, "device_communicator: abort is NULL");
-    exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
-    exphil_ranks *ranks = NULL;
-    uint8_t id[EXPHIL_RANKS_ID_BYTES] = {0};
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: id is NULL");
-    config.id = id;
-    config.model = run.model;
-    config.ranks = 300;
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: rank 0 of 300 ranks, at most 256");
-    config.ranks = 1;
-    config.sums = 3;
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: sums is 3, not EXPHIL_SUMS_...");
-    assert_null(ranks);
+    refused_groups(run.model);
     exphil_ranks_destroy(NULL);
     train_end(&run);
     plan.device = NULL;
     run = train_begin(&plan);
     exphil_trainer_destroy(run.trainer);
     run.trainer = NULL;
+    uint8_t id[EXPHIL_RANKS_ID_BYTES] = {0};
     assert_int_equal(exphil_ranks_id(run.context, id, &error), EXPHIL_E_UNSUPPORTED);
     with.abort = nothing;
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_UNSUPPORTED);

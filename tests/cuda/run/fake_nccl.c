@@ -42,6 +42,7 @@ typedef struct world {
     atomic_int wrong;                 /* one came who does not fit */
     atomic_int came[FAKE_NCCL_RANKS]; /* 1 + its device */
     atomic_int arrived;
+    atomic_int gone;                                    /* one gave up */
     atomic_int knows[FAKE_NCCL_RANKS][FAKE_NCCL_RANKS]; /* the first exchange of one rank with another */
     ring rings[FAKE_NCCL_RANKS][FAKE_NCCL_RANKS];
 } world;
@@ -504,6 +505,7 @@ API int ncclCommGetAsyncError(nc_comm comm, int *error)
         go_on(comm);
     else if (comm->bomb && !--comm->bomb)
         atomic_store(&comm->failed, fake.fault[comm->rank].async_code);
+    if (fake.hears && atomic_load(&comm->shared->gone)) atomic_store(&comm->failed, NC_REMOTE_ERROR);
     const int failed = atomic_load(&comm->failed);
     *error = failed ? failed : comm->phase != READY ? NC_IN_PROGRESS : NC_SUCCESS;
     return NC_SUCCESS;
@@ -546,6 +548,7 @@ API int ncclCommAbort(nc_comm comm)
     if (!is_known(comm) || comm->phase == ENDED)
         return mistake(NC_INVALID_ARGUMENT, "a communicator that is gone is aborted");
     atomic_store(&comm->aborted, true);
+    atomic_store(&comm->shared->gone, 1);
     atomic_fetch_add(&fake.aborts, 1);
     if (comm->pending) {
         free(comm->pending->others);

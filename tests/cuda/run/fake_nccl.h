@@ -28,6 +28,7 @@ typedef struct fake_nccl {
     /* given */
     int version; /* 0: FAKE_NCCL_VERSION */
     fake_nccl_fault fault[FAKE_NCCL_RANKS];
+    int hears; /* 1: a rank that gave up is an error on the others, as a process that is gone is */
     /* told */
     atomic_int alive;                 /* communicators that were neither destroyed nor aborted */
     atomic_int exchanges, plain_sums; /* enqueued or recorded: groups, and ncclAllReduce */

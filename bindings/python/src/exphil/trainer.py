@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -250,24 +250,32 @@ class Trainer(Handle):
         others = how.reduction == Reduction.SUMS and (how.communicator, how.device_communicator)
         return not any(one and one.rank for one in others or ())
 
-    def set_communicator(self, communicator: Communicator) -> None:
-        """Other ranks, with reduction "sums" and a dataset: a call of all ranks of the new communicator. This rank takes its new
-        lanes; carried state goes with its lanes, that of lanes which no rank has starts from zero."""
+    def set_communicator(self, communicator: Union[Communicator, Ranks, None]) -> None:
+        """Other ranks, with reduction "sums" and a dataset: a call of all ranks of the new communicator, of either kind. None: this
+        one alone. This rank takes its new lanes; carried state goes with its lanes, that of lanes which no rank has starts from
+        zero."""
         if self._dataset is None:
             raise UnsupportedError("a trainer without a dataset: save, and resume with the other ranks")
         config, sampling = Config("exphil_trainer_config"), self._sampling
         before = sampling.struct.first_lane, sampling.struct.lane_count
         batch = sampling.struct.batch or _BATCH
-        sampling.set(**dict(zip(("first_lane", "lane_count"), rank_lanes(batch, communicator.rank, communicator.ranks))))
+        rank, ranks = (communicator.rank, communicator.ranks) if communicator is not None else (0, 1)
+        sampling.set(**dict(zip(("first_lane", "lane_count"), rank_lanes(batch, rank, ranks))))
+        by_host, by_device = ffi.NULL, ffi.NULL
         try:
             prefetcher = self._core.create(lib.exphil_prefetcher_create, self._dataset._handle, sampling)
-            native = _communicator(communicator, config)
             self._kept.append(config)  # used from then on even after an error, where there was no memory for the new shape
-            self._core.call(lib.exphil_trainer_set_communicator, self._handle, native, prefetcher)
+            if isinstance(communicator, Ranks):
+                by_device = config.keep(communicator)._lend(config)
+                self._core.call(lib.exphil_trainer_set_device_communicator, self._handle, by_device, prefetcher)
+            else:
+                by_host = _communicator(communicator, config) or ffi.NULL
+                self._core.call(lib.exphil_trainer_set_communicator, self._handle, by_host, prefetcher)
         except BaseException:
             sampling.struct.first_lane, sampling.struct.lane_count = before
             raise
-        self._prefetcher, self._kept[0].struct.communicator = prefetcher, native
+        how = self._kept[0].struct
+        self._prefetcher, how.communicator, how.device_communicator = prefetcher, by_host, by_device
 
     # ---- training ----
 

@@ -2603,6 +2603,14 @@ impl Default for exphil_device_communicator {
         }
     }
 }
+extern "C" {
+    pub fn exphil_trainer_set_device_communicator(
+        trainer: *mut exphil_trainer,
+        communicator: *const exphil_device_communicator,
+        prefetcher: *mut exphil_prefetcher,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_ranks {

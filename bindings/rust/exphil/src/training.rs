@@ -374,6 +374,16 @@ impl Trainer {
         Ok(())
     }
 
+    /// As [`Trainer::set_communicator`], but this rank goes on alone: `prefetcher` has all lanes.
+    pub fn go_on_alone(&mut self, prefetcher: Prefetcher) -> Result<()> {
+        call(|error| unsafe {
+            sys::exphil_trainer_set_communicator(self.handle.raw(), ptr::null(), prefetcher.as_raw(), error)
+        })?;
+        self.prefetcher = Some(prefetcher);
+        self._communicator = None;
+        Ok(())
+    }
+
     /// One update from the prefetcher; a new epoch begins by itself.
     pub fn step(&mut self) -> Result<Metrics> {
         let mut raw = sys::init();

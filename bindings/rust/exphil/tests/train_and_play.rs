@@ -204,7 +204,11 @@ fn rank(pair: Pair) -> u64 {
     trainer.agree(&mut agreed).unwrap();
     assert_eq!(agreed, [1.0, 3.0]);
     trainer.updates(5).for_each(|metrics| assert!(metrics.unwrap().loss > 0.0));
-    trainer.model(Weights::Latest).unwrap().info().unwrap().weights_hash
+    let hash = trainer.model(Weights::Latest).unwrap().info().unwrap().weights_hash;
+    let all = Sampling { first_lane: 0, lane_count: 5, ..sampling };
+    trainer.go_on_alone(Prefetcher::new(&pong::dataset(&context), &all).unwrap()).unwrap();
+    assert_eq!(trainer.step().unwrap().update, 6);
+    hash
 }
 
 #[test]
