@@ -1,5 +1,6 @@
-/* One command run by several processes together, its ranks, which an MPI has started (--mpi). libexphil_mpi is loaded when it is
- * asked for: the program needs no MPI. One thread. Where a pointer to ranks may be NULL, that is a process alone. */
+/* One command run by several processes together, its ranks. What joins them stands in ranks_engine.h: an MPI that has started
+ * them (--mpi), whose libexphil_mpi is loaded when it is asked for. One thread. Where a pointer to ranks may be NULL, that is a
+ * process alone. */
 #ifndef EXPHIL_CLI_RANKS_H
 #define EXPHIL_CLI_RANKS_H
 
@@ -15,19 +16,25 @@ typedef struct ranks ranks;
 /* What a run ends with that another rank, or MPI, has failed: EX_TEMPFAIL, with --resume it may be tried again. */
 enum { RANKS_FAILED = 75 };
 
-/* All ranks call it. timeout: seconds that one waits for another, as when one reads data and another is done. tree: sums are
- * ((0 + 1) + (2 + 3)) + ..., for shards. From here on
- * stdout of ranks above 0 leads nowhere, and of what they write on stderr errors alone are shown, behind "exphil: rank 2: "
- * (where the C library has fopencookie; elsewhere all is). False: said why MPI is not there. Does not return where MPI was there
- * and failed. */
-bool ranks_open(double timeout, bool tree, ranks **made);
+/* What joins ranks (ranks_engine.h). */
+typedef struct ranks_engine ranks_engine;
+typedef struct ranks_wanted {
+    double timeout; /* seconds that one waits for another, as when one reads data and another is done */
+    bool tree;      /* sums are ((0 + 1) + (2 + 3)) + ..., for shards */
+} ranks_wanted;
+
+/* All ranks call it. From here on stdout of ranks above 0 leads nowhere, and of what they write on stderr errors alone are shown,
+ * behind "exphil: rank 2: " (where the C library has fopencookie; elsewhere all is). False: said why the engine is not there.
+ * Does not return where it was there and failed. */
+bool ranks_open(const ranks_engine *engine, const ranks_wanted *wanted, ranks **made);
 
 /* This process is the only one: without --mpi several would each make the same run. False: said what has started them. */
 bool ranks_none(void);
 
-int32_t ranks_rank(const ranks *r);  /* NULL: 0 */
-int32_t ranks_count(const ranks *r); /* NULL: 1 */
-bool ranks_first(const ranks *r);    /* rank 0, which writes and tells */
+int32_t ranks_rank(const ranks *r);     /* NULL: 0 */
+int32_t ranks_count(const ranks *r);    /* NULL: 1 */
+bool ranks_first(const ranks *r);       /* rank 0, which writes and tells */
+const char *ranks_name(const ranks *r); /* of the engine: what lines begin with */
 const exphil_communicator *ranks_communicator(const ranks *r);
 
 /* Calls of all ranks. The least of their numbers; are all of them fine; and, are all numbers equal: if not, rank 0 says which

@@ -5,6 +5,7 @@
 #include "notes.h"
 #include "options.h"
 #include "presets.h"
+#include "ranks_engine.h"
 #include "train_run.h"
 #include "weights.h"
 
@@ -100,8 +101,8 @@ static bool check_ranks(const option_command *command, const train_options *o)
     else if (o->shards > 1 && o->accumulate > 1)
         fprintf(stderr,
                 "exphil: --shards and --accumulate: a larger --batch in more shards takes no more memory\n");
-    else if (options_given(command, "mpi-timeout") && !o->mpi)
-        fprintf(stderr, "exphil: --mpi-timeout is for --mpi\n");
+    else if (options_given(command, "ranks-timeout") && !o->mpi)
+        fprintf(stderr, "exphil: --ranks-timeout is for --mpi\n");
     else if (o->mpi && o->outcome.learns)
         fprintf(
             stderr,
@@ -299,7 +300,7 @@ static train_options asked = {.out = "policy.safetensors",
                               .log_every = 1,
                               .eval_every = -1,
                               .save_minutes = 5.0,
-                              .mpi_timeout = 600.0,
+                              .ranks_timeout = 600.0,
                               .alone = ALONE_FRAMES,
                               .mirror = TRAIN_MIRROR_WHERE_THERE_IS,
                               .rate = 1e-3,
@@ -469,7 +470,7 @@ static const option_entry entries[] = {
      "this process is one of several that mpirun or srun has started, which train together; --batch is of "
      "all "
      "of them (default: alone)"},
-    {"mpi-timeout", OPTION_NUMBER, &asked.mpi_timeout, "SECONDS",
+    {"ranks-timeout", OPTION_NUMBER, &asked.ranks_timeout, "SECONDS",
      "that such a process waits for another, as while one reads data and another is done (default 600)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N",
      "processor threads (default 0: one per core; with --mpi the share of this process)"},
@@ -486,6 +487,12 @@ static const option_entry entries[] = {
     {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: a table)"},
     {NULL, 0, NULL, NULL, NULL},
 };
+
+static bool open_ranks(train_options *o)
+{
+    const ranks_wanted wanted = {.timeout = o->ranks_timeout, .tree = o->shards > 1};
+    return o->mpi ? ranks_open(&ranks_by_mpi, &wanted, &o->ranks) : ranks_none();
+}
 
 int train_command(int argc, char **argv)
 {
@@ -532,7 +539,7 @@ int train_command(int argc, char **argv)
         !check_network(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (asked.mpi ? !ranks_open(asked.mpi_timeout, asked.shards > 1, &asked.ranks) : !ranks_none()) return 1;
+    if (!open_ranks(&asked)) return 1;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
     return ranks_end(asked.ranks, run(&asked, count, paths));
 }

@@ -33,12 +33,13 @@ bool train_agree(train_state *r, bool fine, bool *any)
     if (!r->options->ranks) return fine;
     if (exphil_trainer_agree(r->trainer, number, NUMBERS, &error) < 0) {
         (void)train_apart(r, &error);
-        return complain("--mpi", &error) == 0;
+        return complain(ranks_name(r->options->ranks), &error) == 0;
     }
     stop_ask((int)number[STOP]);
     r->stopping = number[STOP] > 0.0;
     if (any) *any = number[ANY] > 0.0;
     if (number[FAILED] > 0.0 && fine && rank == 0 && !r->stopping)
-        fprintf(stderr, "exphil: --mpi: rank %.0f cannot go on, and so none can\n", number[FAILED] - 1.0);
+        fprintf(stderr, "exphil: %s: rank %.0f cannot go on, and so none can\n",
+                ranks_name(r->options->ranks), number[FAILED] - 1.0);
     return number[FAILED] <= 0.0;
 }

@@ -46,9 +46,9 @@ typedef struct train_options {
     const option_command *command; /* that the options are of */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     bool mpi;
-    double mpi_timeout; /* seconds */
-    ranks *ranks;       /* of --mpi; NULL: this process is alone */
-    bool began;         /* --resume was asked for, and there was nothing to go on from: resume is false */
+    double ranks_timeout; /* seconds */
+    ranks *ranks;         /* of --mpi; NULL: this process is alone */
+    bool began;           /* --resume was asked for, and there was nothing to go on from: resume is false */
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];

@@ -232,7 +232,7 @@ def refused():
     one(["train", "1.slp", "--out", "x.st"], 1, "exphil launch has started 2 processes, and each would be a run of its own",
         EXPHIL_RANK="0", EXPHIL_RANKS="2", EXPHIL_LOCAL_RANK="0", EXPHIL_LOCAL_RANKS="2")
     one(["train", "--mpi", "--value", "detached", "1.slp", "--out", "x.st"], 2, "--mpi and --value")
-    one(["train", "--mpi-timeout", "5", "1.slp", "--out", "x.st"], 2, "--mpi-timeout is for --mpi")
+    one(["train", "--ranks-timeout", "5", "1.slp", "--out", "x.st"], 2, "--ranks-timeout is for --mpi")
     for command in ("eval", "learn", "play"):
         one([command, "--mpi"], 2, "unknown option --mpi")
 
@@ -278,7 +278,7 @@ def watched():
 def go_on():
     done = together([(ended, "term", 2, signal.SIGTERM, 143, "exphil: stopped by SIGTERM after update"),
                      (ended, "kill", 0, signal.SIGKILL, None, ""),
-                     (ended, "stop", 1, signal.SIGSTOP, 75, "--mpi: rank ", "--mpi-timeout", "2"),
+                     (ended, "stop", 1, signal.SIGSTOP, 75, "--mpi: rank ", "--ranks-timeout", "2"),
                      (launcher_ended,)])
     last = ["--updates", str(max(done) + 5), "--save-every", "4"]
     shutil.copytree(work / "term", work / "two")
@@ -300,7 +300,7 @@ LAST = ["--updates", "60", "--save-every", "4"]
 
 def fault(which, folder, draw):
     """Seconds from the signal until all ranks and what started them are gone. At any moment: before the first update, too."""
-    launch = Launch(folder, 3, *LAST, "--mpi-timeout", "2")
+    launch = Launch(folder, 3, *LAST, "--ranks-timeout", "2")
     launch.wait_for_lines(draw.randrange(0, 50))
     time.sleep(draw.random() * 0.02)
     names = [number for number in range(3) if number in launch.ranks()]
