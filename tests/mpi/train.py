@@ -237,6 +237,45 @@ def refused():
         one([command, "--mpi"], 2, "unknown option --mpi")
 
 
+def bench(*words, ranks=2, status=0):
+    """What exphil bench says, and whether it said so on time."""
+    got = subprocess.run([mpirun, "-n", str(ranks), EXPHIL, "bench", *words], cwd=work, stdin=subprocess.DEVNULL, capture_output=True,
+                         text=True, timeout=HANGS_S)
+    check(got.returncode == status, f"bench {' '.join(words)}: ended with {got.returncode}, not {status}: {got.stderr}")
+    return got
+
+
+def measured():
+    """exphil bench ranks: whole rows of all ways, and of what is reduced; no figure is judged."""
+    def report(*words):
+        return json.loads(bench("ranks", "--mpi", "--quick", "--json", *words).stdout)
+    of_two = report("--batch", "2", "--time", "4")
+    alone("learnt", "--updates", "2", "--save-minutes", "0")
+    of_file = report("--batch", "3", "--time", "4", "--weights", "learnt/p.st")
+    for found, names in ((of_two, ("mamba*2 256", "lstm*2 256")), (of_file, ("weights",))):
+        ways = [(row["what"].partition(",")[0], row["how"]) for row in found["rows"] if row["subject"] == "update, 2 ranks"]
+        check(ways == [(name, way) for name in names for way in ("alone", "side by side", "weak", "strong")], f"rows: {ways}")
+        reduced = [row["what"] for row in found["rows"] if row["subject"] == "reduction, 2 ranks"]
+        check(reduced == ["meeting", "sum", "sum", *names], f"rows of reductions: {reduced}")
+        check(all(row["p50_ns"] > 0 and row["items"] > 0 for row in found["rows"]), "a time is not positive")
+        check(len(found["facts"]) == 2 + 8 * len(names), f"facts: {found['facts'].keys()}")
+        check(all(one["value"] > 0 for one in found["facts"].values()), f"facts: {found['facts']}")
+        for name in names:
+            check(found["facts"][f"{name}: calls of all_reduce in an update"]["value"] == 3, "an update reduces three times")
+    data = (work / "learnt/p.st").read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    floats = of_file["facts"]["weights: floats that an update adds up"]["value"]
+    check(floats >= (len(data) - 8 - size) // 4, f"an update adds up {floats} floats, and the policy has more weights")
+    strong = [row["what"] for row in of_file["rows"] if row["how"] == "strong"]
+    check(strong == ["weights, B=1 T=4"], f"the first of two ranks has one of three lanes: {strong}")
+    bench("ranks", "--mpi", ranks=1, status=2)
+    bench("ranks", ranks=1, status=2)
+    bench("floors", "--mpi", ranks=1, status=2)
+    bench("ranks", "--mpi", "--plot", "x.svg", ranks=1, status=2)
+    (work / "there.json").write_text("")
+    bench("ranks", "--mpi", "--quick", "--out", "there.json", "nothing", status=1)
+
+
 # ---- runs that are ended --------------------------------------------------------------------------------------------------
 
 def ended(folder, number, which, status, says, *options):
@@ -443,6 +482,7 @@ for module, mpirun in MPIS:
         ranks_are_one()
         if not ran:
             refused()
+            measured()
             go_on()
             watched()
         ran = module
