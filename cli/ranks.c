@@ -17,6 +17,9 @@ struct ranks {
     int32_t local, sharing; /* place on this machine; ranks that may use the same processors as this one */
     int64_t processors;     /* that it may use; 0: not known */
     bool together, failed;  /* failed: to close */
+    int out;                /* stdout as it was, of ranks above 0 */
+    int32_t firsts_lost;
+    char lost[256]; /* "rank 1, 2": of the ranks that there were before */
 };
 
 int32_t ranks_rank(const ranks *r)
@@ -198,11 +201,77 @@ bool ranks_open(const ranks_engine *engine, const ranks_wanted *wanted, ranks **
         end_all(&opened, status == EXPHIL_E_IO ? RANKS_FAILED : 1);
     }
     if (opened.communicator.rank > 0) {
+        opened.out = dup(STDOUT_FILENO);
         if (!freopen("/dev/null", "w", stdout)) end_all(&opened, 1);
         ranks_say_begin(opened.communicator.rank);
     }
     *made = &opened;
     if (!find_processors(&opened)) (void)ranks_end(&opened, 1);
+    return true;
+}
+
+/* ---- when a rank is lost --------------------------------------------------------------------------------- */
+
+const char *ranks_lost(const ranks *r)
+{
+    return r->lost;
+}
+
+int32_t ranks_firsts_lost(const ranks *r)
+{
+    return r ? r->firsts_lost : 0;
+}
+
+void ranks_give_up(ranks *r)
+{
+    r->failed = true;
+}
+
+/* A rank that was above 0, and is it now. */
+static void speak(const ranks *r)
+{
+    ranks_say_end();
+    fflush(stdout);
+    if (r->out >= 0) (void)dup2(r->out, STDOUT_FILENO);
+}
+
+static bool shrink_once(ranks *r)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    void *left = NULL;
+    exphil_status status = r->engine->shrink(r->group, &left, &error);
+    if (status >= 0) status = r->engine->communicator(left, &r->communicator, &error);
+    if (status >= 0) status = r->engine->local(left, &r->local, &error);
+    if (status >= 0) r->group = left;
+    if (status < 0 && status != EXPHIL_E_UNSUPPORTED) complain(r->engine->name, &error);
+    return status >= 0;
+}
+
+/* Each says where it was before; nobody says it of those that are lost. */
+static bool find_lost(ranks *r, int32_t before, int32_t count)
+{
+    const exphil_communicator *with = &r->communicator;
+    size_t used = 0;
+    memset(r->said, 0, (size_t)count * sizeof *r->said);
+    r->said[before] = 1.0;
+    if (with->all_reduce(with->user, r->said, count, EXPHIL_TYPE_F64) != 0) return false;
+    for (int32_t k = 0; k < count; k++) {
+        if (r->said[k] > 0.5 || used >= sizeof r->lost) continue;
+        int bytes = snprintf(r->lost + used, sizeof r->lost - used, used ? ", %" PRId32 : "rank %" PRId32, k);
+        used += bytes > 0 ? (size_t)bytes : 0;
+    }
+    return true;
+}
+
+bool ranks_shrink(ranks *r)
+{
+    if (!r || !r->engine->shrink || !broken(r)) return false;
+    const int32_t before = r->communicator.rank, count = r->communicator.ranks;
+    do { /* one more may be lost while they count */
+        if (!shrink_once(r)) return false;
+    } while (!find_lost(r, before, count));
+    r->firsts_lost += r->said[0] < 0.5;
+    if (r->communicator.rank == 0 && before > 0) speak(r);
     return true;
 }
 

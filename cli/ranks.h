@@ -48,6 +48,17 @@ bool ranks_same(ranks *r, double number, const char *what);
 enum { RANKS_DEVICE = 32 };
 void ranks_machine(const ranks *r, machine_options *machine, char device[RANKS_DEVICE]);
 
+/* After a call of all ranks that failed. True: a rank was lost, what joins them can do without, and those that are left are all
+ * ranks from now on, in their old order; ranks_communicator is another one, and the call may be made again with it. The first of
+ * them is rank 0 now, and speaks as such. False: nothing was done. r may be NULL. */
+bool ranks_shrink(ranks *r);
+/* Which were lost then: "rank 1", "rank 1, 2", as they were numbered before. */
+const char *ranks_lost(const ranks *r);
+/* How often rank 0 was lost so far, the same on all ranks. */
+int32_t ranks_firsts_lost(const ranks *r);
+/* The ranks that are left cannot go on: they end as after a failure. */
+void ranks_give_up(ranks *r);
+
 /* From here on all ranks end by what happens to this one, or, false, it may be alone with it. At first it may. */
 void ranks_together(ranks *r, bool together);
 /* A call of all ranks: they need each other no more, and MPI ends. False: it failed, said. */
@@ -56,7 +67,8 @@ bool ranks_close(ranks *r);
  * themselves, together; else this one ends the others, and the process, by its status. */
 int ranks_end(ranks *r, int status);
 
-/* From here on stderr is that of this rank (ranks_say.c). */
+/* From here on stderr is that of this rank, until the end of it (ranks_say.c). */
 void ranks_say_begin(int32_t rank);
+void ranks_say_end(void);
 
 #endif

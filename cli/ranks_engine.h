@@ -17,6 +17,10 @@ typedef struct ranks_engine {
     exphil_status (*local)(void *group, int32_t *rank, exphil_error *error);
     /* Why the group is broken, ""; valid until close. */
     const char *(*why)(void *group);
+    /* NULL: it has no such thing. By all ranks that are left once one was lost: a group of them, in their old order. The old one
+     * is of no use then, and its communicator stays as broken as it is. EXPHIL_E_UNSUPPORTED: it is not broken by a loss, or
+     * ranks are bound to each other. */
+    exphil_status (*shrink)(void *group, void **smaller, exphil_error *error);
     /* Ends all ranks by this status as far as it can, and may return. group may be NULL. */
     void (*abort)(void *group, int status);
     /* By all ranks. A failure: it is broken, or not all came; the group stays. */

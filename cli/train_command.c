@@ -540,6 +540,7 @@ int train_command(int argc, char **argv)
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
     if (!open_ranks(&asked)) return 1;
+    asked.silent = asked.quiet;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
     return ranks_end(asked.ranks, run(&asked, count, paths));
 }

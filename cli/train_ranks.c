@@ -26,12 +26,19 @@ bool train_apart(const train_state *r, const exphil_error *error)
 bool train_agree(train_state *r, bool fine, bool *any)
 {
     enum { STOP, FAILED, ANY, NUMBERS };
-    const int32_t rank = ranks_rank(r->options->ranks);
-    double number[NUMBERS] = {
-        [STOP] = stop_number(), [FAILED] = fine ? 0.0 : (double)rank + 1.0, [ANY] = any && *any ? 1.0 : 0.0};
+    int32_t rank = 0;
+    double number[NUMBERS];
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!r->options->ranks) return fine;
-    if (exphil_trainer_agree(r->trainer, number, NUMBERS, &error) < 0) {
+    exphil_status status;
+    do {
+        rank = ranks_rank(r->options->ranks);
+        number[STOP] = stop_number();
+        number[FAILED] = fine ? 0.0 : (double)rank + 1.0;
+        number[ANY] = any && *any ? 1.0 : 0.0;
+        status = exphil_trainer_agree(r->trainer, number, NUMBERS, &error);
+    } while (status < 0 && train_mend(r, &error));
+    if (status < 0) {
         (void)train_apart(r, &error);
         return complain(ranks_name(r->options->ranks), &error) == 0;
     }
