@@ -287,9 +287,11 @@ int ranks_end(ranks *r, int status)
 {
     if (!r || !r->group) return status;
     fflush(stdout);
-    if (!broken(r) && !r->together) end_all(r, status);
+    if (!broken(r) && !r->together && !r->failed) end_all(r, status);
     if (ranks_close(r)) return status;
     fprintf(stderr, "exphil: %s: %s\n", r->engine->name,
-            broken(r) ? r->engine->why(r->group) : "not all ranks came to the end");
+            broken(r)    ? r->engine->why(r->group)
+            : r->lost[0] ? "the ranks that are left cannot go on"
+                         : "not all ranks came to the end");
     end_all(r, RANKS_FAILED);
 }
