@@ -99,15 +99,22 @@ bool ranks_all(ranks *r, bool fine)
     return number >= 1.0;
 }
 
-bool ranks_same(ranks *r, double number, const char *what)
+bool ranks_other(ranks *r, double number, int32_t *other)
 {
+    *other = 0;
     if (!r) return true;
-    int32_t other = 0;
     const double *all = gather(r, number);
     if (!all) return false;
     for (int32_t k = r->communicator.ranks - 1; k > 0; k--)
-        if (all[k] < all[0] || all[k] > all[0]) other = k;
-    ranks_together(r, other > 0);
+        if (all[k] < all[0] || all[k] > all[0]) *other = k;
+    ranks_together(r, *other > 0);
+    return true;
+}
+
+bool ranks_same(ranks *r, double number, const char *what)
+{
+    int32_t other;
+    if (!ranks_other(r, number, &other)) return false;
     if (other && ranks_first(r))
         fprintf(stderr, "exphil: %s: rank %" PRId32 " has %s than rank 0\n", ranks_name(r), other, what);
     return !other;

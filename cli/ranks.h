@@ -42,6 +42,8 @@ const exphil_communicator *ranks_communicator(const ranks *r);
 bool ranks_least(ranks *r, double *number);
 bool ranks_all(ranks *r, bool fine);
 bool ranks_same(ranks *r, double number, const char *what);
+/* The first rank that has another number than rank 0; 0: none. False: they failed. */
+bool ranks_other(ranks *r, double number, int32_t *other);
 
 /* What this rank takes of its machine where the options leave it open: its share of the processors that it may use, and of the
  * GPUs one. device: room for a name, which machine may point to. */

@@ -247,11 +247,26 @@ static bool read_choices(train_options *o)
 
 /* ---- the files of a run, which of ranks the first has ---------------------------------------------------- */
 
+/* Rank 0 says which rank differs from it, and in what: yes is what it has itself. */
+static bool same_on_all(const train_options *o, bool own, const char *yes, const char *no)
+{
+    int32_t other;
+    if (!ranks_other(o->ranks, own ? 1.0 : 0.0, &other)) return false;
+    if (other && ranks_first(o->ranks))
+        fprintf(stderr, "exphil: %s: rank 0 has %s and rank %" PRId32 " has %s\n", ranks_name(o->ranks),
+                own ? yes : no, other, own ? no : yes);
+    return !other;
+}
+
+/* With --resume, whether there is something to go on from is asked of every rank. */
 static bool find_run(train_options *o)
 {
+    const bool asked = o->resume;
+    char found[TRAIN_PATH + 64];
     keep_begins(o);
-    if (!ranks_same(o->ranks, o->resume ? 1.0 : 0.0,
-                    "other options, or another OUT: --resume wants it in a folder that all ranks see,"))
+    (void)snprintf(found, sizeof found, "a run in --out %s", o->out);
+    if (!same_on_all(o, asked, "--resume", "none") ||
+        !same_on_all(o, o->resume, found, "none there (--resume wants it in a folder that all ranks see)"))
         return false;
     bool first = ranks_first(o->ranks);
     return ranks_all(o->ranks, (!first || train_take_up(o)) && name_outputs(o) &&

@@ -78,6 +78,7 @@ typedef struct train_state {
     exphil_prefetcher_info data;
     exphil_sampling sampling; /* of the prefetcher */
     int64_t skipped;          /* updates that were refused, those of earlier runs of --resume among them */
+    int64_t planned_before; /* updates, by the run that --resume goes on with; 0: not known */
     bool bad_batch_kept;
     int64_t updates, done, frames, batch;
     double mirror; /* part of the games that are shown mirrored */

@@ -220,6 +220,12 @@ def refused():
     train("of3", 2, "--resume", "--updates", "12", "--hidden", "16", "--held-out", "0.4", "--keep", "2", status=1,
           says="exphil: --hidden: the")
 
+    train("asked", 2, status=1, says="--mpi: rank 0 has none and rank 1 has --resume", each=[here, [*here, "--resume"]])
+    shutil.copytree(work / "of2", work / "seen")
+    (work / "seen/other").mkdir()
+    train("seen", 2, status=1, says="--mpi: rank 0 has a run in --out p.st and rank 1 has none there",
+          each=[[*plan, "--resume", *GAMES], [*plan, "--resume", "--out", "other/p.st", *GAMES]])
+
     def one(words, status, says, **variables):
         done = subprocess.run([EXPHIL, *words], cwd=work, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               env={**os.environ, **variables})
