@@ -44,7 +44,7 @@ typedef struct train_options {
     char record[TRAIN_PATH]; /* OUT.run.json: the options of this run, for --config */
     const char *config, *preset, *tensorboard;
     const option_command *command; /* that the options are of */
-    bool silent; /* --quiet was given; quiet: or this rank does not speak */
+    bool silent;                   /* --quiet was given; quiet: or this rank does not speak */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     bool mpi;
     double ranks_timeout; /* seconds */
@@ -65,7 +65,7 @@ typedef struct train_options {
 /* Everything a run holds. */
 typedef struct train_state {
     train_options *options; /* only quiet changes, where a rank becomes the first */
-    data_options loading; /* those of options, with the threads of this rank */
+    data_options loading;   /* those of options, with the threads of this rank */
     exphil_context *context;
     exphil_model *model;
     exphil_dataset *all, *train, *held;
@@ -78,7 +78,7 @@ typedef struct train_state {
     exphil_prefetcher_info data;
     exphil_sampling sampling; /* of the prefetcher */
     int64_t skipped;          /* updates that were refused, those of earlier runs of --resume among them */
-    int64_t planned_before; /* updates, by the run that --resume goes on with; 0: not known */
+    int64_t planned_before;   /* updates, by the run that --resume goes on with; 0: not known */
     bool bad_batch_kept;
     int64_t updates, done, frames, batch;
     double mirror; /* part of the games that are shown mirrored */

@@ -44,15 +44,19 @@ def check(fine, text):
 
 class Hub:
     """Makes the sums of a run. kills: {number of the sum: (rank as it was numbered at first, BEFORE or AFTER)}; late: the sum that
-    all ranks are told to have timed out."""
+    all ranks are told to have timed out. apart: each rank above 0 has a folder of its own."""
 
-    def __init__(self, folder, ranks, options, kills=(), late=None):
+    def __init__(self, folder, ranks, options, kills=(), late=None, apart=False):
         self.folder, self.kills, self.late = folder, dict(kills), late
         self.sums, self.shrunk, self.ended, self.first_logged = 0, 0, False, None
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
             door.bind(str(folder / "door"))
             door.listen(ranks)
-            self.process = [subprocess.Popen([EXPHIL, "train", "--mpi", *SMALL, *options, *GAMES], cwd=folder,
+            places = [folder / str(k) if apart and k else folder for k in range(ranks)]
+            for place in places:
+                place.mkdir(exist_ok=True)
+            games = [str(work / Path(game).name) for game in GAMES]
+            self.process = [subprocess.Popen([EXPHIL, "train", "--mpi", *SMALL, *options, *games], cwd=places[k],
                                              stdin=subprocess.DEVNULL, stdout=open(folder / f"out{k}", "w"),
                                              stderr=open(folder / f"err{k}", "w"), start_new_session=True,
                                              env={**os.environ, "LOSSY_SOCKET": str(folder / "door"), "LOSSY_RANK": str(k),
@@ -211,7 +215,7 @@ def alone(name, *options):
 
 
 def one_loss(sums, first, reference):
-    """Ranks 0 and 2 of 3, at each of the sums; before the first update, and where ranks part, the run ends and may be tried again."""
+    """Ranks 0 and 2 of 3, at each of the sums; before the first update the run ends, and may be tried again."""
     def lose(number, which, how):
         hub = run(f"{number}-{which}-{'before' if how == BEFORE else 'after'}", 3, PLAN, kills={number: (which, how)})
         if number > first:
@@ -248,6 +252,10 @@ def bound(sums, first):
     hub = run("shards4", 4, [*PLAN, "--shards", "4"], kills={first + 9: (3, BEFORE)})
     check(hub.status == [LOST, LOST, LOST, -signal.SIGKILL] and "3 ranks do not divide 4 shards" in hub.said("err")[0],
           f"shards4: {hub.status}: {hub.said('err')}")
+    hub = run("apart", 3, PLAN, kills={first + 9: (0, BEFORE)}, apart=True)
+    check(hub.status == [-signal.SIGKILL, LOST, LOST] and "p.st.lock: No such file" in "".join(hub.said("err")),
+          f"apart: {hub.status}: {hub.said('err')}")
+    check(not list((hub.folder / "1").iterdir()), "a rank that does not see OUT writes files")
     hub = run("late", 3, PLAN, late=first + 9)
     check(hub.status == [LOST] * 3 and not hub.shrunk, f"late: {hub.status}, joined {hub.shrunk} times: {hub.said('err')}")
 
@@ -261,14 +269,15 @@ def goes_on(sums, first):
     unnamed = [word for word in SMALL if word not in ("--log", "log")]
     subprocess.run([EXPHIL, "train", *unnamed, *PLAN, "--resume", *GAMES], cwd=folder, check=True, stdin=subprocess.DEVNULL,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    check([line["update"] for line in lines(folder, "train")] == list(range(1, UPDATES + 1)), "again: updates are missing in the log")
+    made = [line["update"] for line in lines(folder, "train")]
+    check(made == list(range(1, UPDATES + 1)), f"again: the log has updates {made}")
 
 
 with tempfile.TemporaryDirectory() as made:
     work = Path(made).resolve()
     library = work / "liblossy.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-I", SOURCE / "include", "-I",
-                    SOURCE / "mpi", SOURCE / "tests/mpi/lossy.c", "-o", library], check=True)
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-I", SOURCE / "include",
+                    "-I", SOURCE / "mpi", SOURCE / "tests/mpi/lossy.c", "-o", library], check=True)
     os.environ["EXPHIL_MPI_LIBRARY"] = str(library)
     for seed in (1, 2, 3):
         subprocess.run([EXPHIL, "drill", "--frames", "300", "--seed", str(seed), "--out", work / f"{seed}.slp"], check=True,

@@ -127,7 +127,9 @@ wait_for() {
 }
 lines() { grep -c '"kind":"train"' log; }
 # that the last line of the log is of the update that the weights are of
-saved() { [ "$("$exphil" info p.st | sed -n 's/^trained \([0-9]*\) updates.*/\1/p')" = "$(lines)" ] || fail "$1 was not saved: $(cat out)"; }
+saved() {
+    [ "$("$exphil" info p.st | sed -n 's/^trained \([0-9]*\) updates.*/\1/p')" = "$(lines)" ] || fail "$1 was not saved: $(cat out)"
+}
 rank() { pgrep -n -x -f "$exphil train --mpi .*" || fail "no rank is there"; }
 
 submit term

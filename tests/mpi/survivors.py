@@ -31,8 +31,8 @@ parser.add_argument("mpirun", nargs=argparse.REMAINDER)
 given = parser.parse_args()
 exphil = os.path.abspath(given.exphil)
 os.environ["EXPHIL_MPI_LIBRARY"] = os.path.abspath(given.library)
-OPTIONS = ["--port", "1", "--blocks", "mlp", "--hidden", "8", "--head-width", "8", "--time", "10", "--batch", "8", "--rate", "0.001",
-           "--alone", "0", "--updates", str(UPDATES), "--save-every", "8", "--held-out", "0.4", "--eval-every", "20", "--keep", "2",
+OPTIONS = ["--port", "1", "--blocks", "mlp", "--hidden", "8", "--head-width", "8", "--time", "10", "--batch", "8",
+           "--rate", "0.001", "--alone", "0", "--updates", str(UPDATES), "--save-every", "8", "--held-out", "0.4", "--eval-every", "20", "--keep", "2",
            "--out", "p.st", "--log", "log", "../1.slp", "../2.slp", "../3.slp"]
 
 
@@ -79,8 +79,8 @@ def once(work, seed):
     draw, folder = random.Random(seed), work / str(seed)
     folder.mkdir()
     with open(folder / "said", "w") as said:
-        process = subprocess.Popen([*given.mpirun, exphil, "train", "--mpi", "--ranks-timeout", "2", *OPTIONS], cwd=folder, stdout=said,
-                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen([*given.mpirun, exphil, "train", "--mpi", "--ranks-timeout", "2", *OPTIONS], cwd=folder,
+                                   stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
         first = draw.randrange(2, UPDATES // 2)
         both = [kill(process, folder, draw, first), kill(process, folder, draw, first + draw.randrange(5, UPDATES // 3))]
         killed, pause = [number for number, _ in both], max(seconds for _, seconds in both)
@@ -110,7 +110,8 @@ with tempfile.TemporaryDirectory() as made:
         subprocess.run([exphil, "drill", "--frames", "400", "--seed", str(seed), "--out", work / f"{seed}.slp"], check=True,
                        stdout=subprocess.DEVNULL)
     (work / "alone").mkdir()
-    subprocess.run([exphil, "train", *OPTIONS], cwd=work / "alone", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([exphil, "train", *OPTIONS], cwd=work / "alone", check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     expected = weights(work / "alone")
     names = sorted(path.name for path in (work / "alone").iterdir())
     for seed in range(given.first, given.first + given.times):
@@ -120,4 +121,5 @@ with tempfile.TemporaryDirectory() as made:
         apart = (sum((x - y) ** 2 for x, y in zip(own, expected)) / sum(y * y for y in expected)) ** 0.5
         if left != names or apart > 1e-3:
             sys.exit(f"FAILED: seed {seed}, killed {killed}: weights {apart:.2g} apart; files {left}, not {names}")
-        print(f"seed {seed}: killed {killed}; the log stood still for {pause:.2f} s; {apart:.1g} from a run that lost nobody", flush=True)
+        print(f"seed {seed}: killed {killed}; the log stood still for {pause:.2f} s; {apart:.1g} from a run that lost nobody",
+              flush=True)
