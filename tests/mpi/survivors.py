@@ -32,8 +32,8 @@ given = parser.parse_args()
 exphil = os.path.abspath(given.exphil)
 os.environ["EXPHIL_MPI_LIBRARY"] = os.path.abspath(given.library)
 OPTIONS = ["--port", "1", "--blocks", "mlp", "--hidden", "8", "--head-width", "8", "--time", "10", "--batch", "8",
-           "--rate", "0.001", "--alone", "0", "--updates", str(UPDATES), "--save-every", "8", "--held-out", "0.4", "--eval-every", "20", "--keep", "2",
-           "--out", "p.st", "--log", "log", "../1.slp", "../2.slp", "../3.slp"]
+           "--rate", "0.001", "--alone", "0", "--updates", str(UPDATES), "--save-every", "8", "--held-out", "0.4",
+           "--eval-every", "20", "--keep", "2", "--out", "p.st", "--log", "log", "../1.slp", "../2.slp", "../3.slp"]
 
 
 def ranks(folder):
