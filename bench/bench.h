@@ -23,7 +23,9 @@ typedef struct bench_options {
     bool candidates;                         /* kernels: all that accept, not only the one that is chosen */
     int filters;                             /* only rows whose subject, what or how holds one of these */
     char **filter;
-    uint64_t memory_limit; /* train: of the device; 0: none */
+    uint64_t memory_limit;                   /* train: of the device; 0: none */
+    const exphil_communicator *communicator; /* ranks: of this one; NULL: there are none */
+    int64_t batch, time;                     /* ranks: lanes of each rank, frames of a chunk */
     bench_floors floors;
 } bench_options;
 
@@ -36,6 +38,8 @@ bool bench_kernels(bench_report *report, const bench_options *options);
 bool bench_step(bench_report *report, const bench_options *options);
 bool bench_train(bench_report *report, const bench_options *options);
 bool bench_roofline(bench_report *report, const bench_options *options);
+/* By all ranks; each has options and report of its own. */
+bool bench_ranks(bench_report *report, const bench_options *options);
 bool bench_data(bench_report *report, const bench_options *options);
 
 #endif

@@ -48,7 +48,7 @@ static void breathe(stretch *s, bench_work *work)
     s->began = bench_now();
 }
 
-static bool add_sample(bench_work *work, double ns)
+bool bench_work_add(bench_work *work, double ns)
 {
     if (work->count == work->capacity) {
         size_t capacity = work->capacity ? work->capacity * 2 : 256;
@@ -93,7 +93,7 @@ static bool one_turn(bench_work *work, const bench_effort *e, stretch *s)
         work->run(work->arg, calls);
         double took = (double)(bench_now() - before);
         spent += took + (double)e->pause_ns;
-        if (!add_sample(work, took / (double)calls)) return false;
+        if (!bench_work_add(work, took / (double)calls)) return false;
         done++;
     } while (e->round_calls ? done < e->round_calls : spent < round_ns);
     return true;

@@ -30,6 +30,7 @@ typedef struct bench_effort {
 
 /* False: no memory. Samples are added to those that are there. */
 bool bench_measure(bench_work *works, int count, const bench_effort *effort);
+bool bench_work_add(bench_work *work, double ns); /* a sample that was measured elsewhere; false: no memory */
 void bench_work_free(bench_work *work);
 
 typedef struct bench_stats {

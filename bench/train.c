@@ -19,7 +19,7 @@ const bench_workload bench_workloads[BENCH_WORKLOADS] = {
 /* ---- one trainer ------------------------------------------------------------------------------------------ */
 
 /* 288 numbers a frame, no ids, and the six heads of the Melee preset. */
-static exphil_status make_spec(exphil_spec *spec, exphil_error *error)
+exphil_status bench_train_spec(exphil_spec *spec, exphil_error *error)
 {
     exphil_spec melee = EXPHIL_SPEC_INIT;
     exphil_status status = exphil_melee_spec(NULL, NULL, &melee, error);
@@ -58,7 +58,7 @@ static exphil_status make_all(bench_trainer *t, const bench_workload *w, int thr
     optimizer.decay = 0.01;
     exphil_status status = exphil_context_create(&config, &t->context, error);
     if (status >= 0 && o->opened) o->opened(t->context);
-    if (status >= 0) status = make_spec(&spec, error);
+    if (status >= 0) status = bench_train_spec(&spec, error);
     model.spec = &spec;
     model.blocks = w->blocks;
     model.hidden = w->hidden;

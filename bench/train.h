@@ -27,6 +27,8 @@ typedef struct bench_trainer {
     bool failed;
 } bench_trainer;
 
+/* What they are trained on; its pointers are static. */
+exphil_status bench_train_spec(exphil_spec *spec, exphil_error *error);
 /* Memory of the batch is the harness's. False with a message. */
 bool bench_trainer_make(bench_trainer *trainer, const bench_workload *workload, int threads,
                         const bench_options *options);

@@ -1,5 +1,6 @@
 /* `exphil bench`: how fast this machine steps, trains and reads, and how fast the hardware would allow it
  * to. */
+#include "bench_ranks.h"
 #include "commands.h"
 #include "files.h"
 #include "options.h"
@@ -26,6 +27,7 @@ static const subject subjects[] = {
     {"floors", only_floors, "what one core can do: multiply-adds, reading memory"},
     {"step", bench_step, "one decision of a policy: warm, cold, at 60 Hz, of many players"},
     {"train", bench_train, "one update of small policies, on one thread and on two"},
+    {"ranks", bench_ranks, "one update by several ranks, and what they take to meet (--mpi)"},
     {"data", bench_data, "replays to rows, opening and reading a corpus"},
     {"kernels", bench_kernels, "every operation at the shapes of training and of play"},
 };
@@ -67,17 +69,21 @@ static int threads_of(const subject *s, const bench_options *options)
 static int bench(const subject *s, bench_options *options, const output *to)
 {
     bench_report report;
-    bench_place place = bench_take_place(!to->plain, !to->plain);
+    /* Ranks wait for each other, on cores that their launcher gave them. */
+    bool alone = !options->communicator, placed = alone && !to->plain;
+    bench_place place = bench_take_place(placed, placed);
     if (!bench_report_begin(&report, s->name, to->json, &place)) {
         fprintf(stderr, "exphil: bench: cannot tell the machine\n");
         return 1;
     }
-    if (!place.fifo && !to->plain)
+    if (!place.fifo && placed)
         bench_report_note(&report,
                           "without real-time priority (needs root or CAP_SYS_NICE): tails are those of a "
                           "machine that is shared");
-    bench_floors_measure(&options->floors, threads_of(s, options), options->quick ? 1e6 : 60e6);
-    bench_report_floors(&report, &options->floors);
+    if (alone) {
+        bench_floors_measure(&options->floors, threads_of(s, options), options->quick ? 1e6 : 60e6);
+        bench_report_floors(&report, &options->floors);
+    }
     bool good = s->run(&report, options);
     if (good && options->filters && report.count == 0) {
         fprintf(stderr, "exphil: bench %s: no row's name holds a word that was given\n", s->name);
@@ -114,17 +120,24 @@ static bool device_known(const char *device)
     return true;
 }
 
-static bool check(const bench_options *o, bool trains)
+static bool check(const bench_options *o, const subject *s, const output *to)
 {
+    bool joint = s->run == bench_ranks, trains = joint || s->run == bench_train;
     if (o->device && !trains) {
-        fprintf(stderr, "exphil: --device is for `exphil bench train`; the others measure the processor\n");
+        fprintf(stderr, "exphil: --device is for `exphil bench train` and ranks; the others measure the "
+                        "processor\n");
         return false;
     }
     if (o->memory_limit && !trains) {
-        fprintf(stderr, "exphil: --memory-limit is for `exphil bench train`\n");
+        fprintf(stderr, "exphil: --memory-limit is for `exphil bench train` and ranks\n");
         return false;
     }
     if (o->device && !device_known(o->device)) return false;
+    if (joint && (o->roofline || to->plot)) {
+        fprintf(stderr, "exphil: bench ranks has no floors: --%s is for others\n",
+                o->roofline ? "roofline" : "plot");
+        return false;
+    }
     if (o->threads < 0 || o->threads > 64) {
         fprintf(stderr, "exphil: --threads wants 1 to 64\n");
         return false;
@@ -149,7 +162,8 @@ static bool outputs_free(const output *to, const char *weights)
 }
 
 /* What was requested. */
-static bench_options asked = {.effort = 1};
+static bench_options asked = {.effort = 1, .batch = 64, .time = 60};
+static bool mpi;
 static output results;
 static const char *precision;
 
@@ -157,14 +171,18 @@ static const option_entry entries[] = {
     {"isa", OPTION_TEXT, &asked.isa, "NAME",
      "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"},
     {"weights", OPTION_TEXT, &asked.weights, "FILE",
-     "step: of this policy (default: drawn ones of usual shapes)"},
+     "step, ranks: of this policy (default: drawn ones of usual shapes)"},
+    {"mpi", OPTION_FLAG, &mpi, NULL, "ranks: this process is one of several, started by mpirun or srun"},
+    {"batch", OPTION_INT, &asked.batch, "N", "ranks: sequences at a time of each of them (default 64)"},
+    {"time", OPTION_INT, &asked.time, "N", "ranks: frames of a sequence (default 60)"},
     {"threads", OPTION_INT, &asked.threads, "N",
-     "kernels: on so many threads (default 1); train: these only"},
+     "kernels: on so many threads (default 1); train: these only; ranks: each (default: its share of the "
+     "machine)"},
     {"device", OPTION_TEXT, &asked.device, "NAME",
-     "train: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
-    {"memory-limit", OPTION_BYTES, &asked.memory_limit, "BYTES", "train: " LIMIT_HELP},
+     "train, ranks: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
+    {"memory-limit", OPTION_BYTES, &asked.memory_limit, "BYTES", "train, ranks: " LIMIT_HELP},
     {"precision", OPTION_TEXT, &precision, "NAME",
-     "train: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
+     "train, ranks: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
     {"roofline", OPTION_FLAG, &asked.roofline, NULL,
      "train: time, bytes and bound of every operation of an update"},
     {"candidates", OPTION_FLAG, &asked.candidates, NULL,
@@ -193,6 +211,8 @@ static const option_command command = {
         "  floors   what one core can do: multiply-adds, reading memory\n"
         "  step     one decision of a policy: warm, cold, at 60 Hz, of many players\n"
         "  train    one update of small policies, on one thread and on two\n"
+        "  ranks    one update by several ranks, and what they take to meet: mpirun -n 2 exphil bench ranks "
+        "--mpi\n"
         "  data     replays to rows, opening and reading a corpus\n"
         "  kernels  every operation at the shapes of training and of play\n"
         "With WORDs only rows are measured whose name holds one of them.\n"
@@ -202,6 +222,21 @@ static const option_command command = {
         "misses is no fault of the installation. \"(floor's 3.1)\" is the tail of a bare loop that was\n"
         "measured in turns with the row: what the machine does to anything that long.",
     .entry = entries};
+
+/* Of ranks the first alone tells and writes. */
+static int subject_run(const subject *s)
+{
+    int32_t chosen = 0;
+    ranks *all = NULL;
+    if (!precision_of(precision, &chosen) || !check(&asked, s, &results)) return 2;
+    asked.precision = chosen;
+    if (!bench_ranks_open(mpi, s->run == bench_ranks, &asked, &all)) return ranks_end(all, 2);
+    if (!ranks_first(all)) results = (output){.json = results.json};
+    if (!ranks_all(all, outputs_free(&results, asked.weights))) return ranks_end(all, 1);
+    int status = bench(s, &asked, &results);
+    ranks_together(all, status == 0);
+    return ranks_end(all, status);
+}
 
 int bench_command(int argc, char **argv)
 {
@@ -221,8 +256,5 @@ int bench_command(int argc, char **argv)
     }
     asked.filters = count - 1;
     asked.filter = argv + 2;
-    int32_t chosen = 0;
-    if (!precision_of(precision, &chosen) || !check(&asked, s->run == bench_train)) return 2;
-    asked.precision = chosen;
-    return outputs_free(&results, asked.weights) ? bench(s, &asked, &results) : 1;
+    return subject_run(s);
 }

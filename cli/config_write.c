@@ -66,7 +66,7 @@ static json_t *value_json(const char *path, const option_entry *entry)
 /* Of this start, not of the run: what a preset stands for is written out. */
 static bool of_the_start(const char *name)
 {
-    static const char *const names[] = {"config", "preset", "resume", "force", "mpi", "mpi-timeout"};
+    static const char *const names[] = {"config", "preset", "resume", "force", "mpi", "ranks-timeout"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

@@ -144,11 +144,44 @@ bool log_begin(log_writer *to, const char *path, bool resume, bool force, int64_
 
 bool log_wanted(const log_writer *to)
 {
-    return to->file || to->events;
+    return to->file || to->events || to->kept;
+}
+
+static void keep_line(log_writer *to, json_t *object)
+{
+    const json_t *update = json_object_get(object, "update");
+    if (json_is_integer(update) && json_integer_value(update) != to->kept_of) {
+        to->kept_of = json_integer_value(update);
+        json_array_clear(to->kept);
+    }
+    json_array_append(to->kept, object);
+}
+
+void log_keep(log_writer *to, int64_t done)
+{
+    to->kept = json_array();
+    to->kept_of = done + 1; /* what was done before is not made again */
+}
+
+bool log_take_over(log_writer *to, const char *path, const char *folder)
+{
+    json_t *kept = to->kept, *line;
+    size_t i;
+    to->kept = NULL;
+    bool fine = log_begin(to, path, true, false, to->kept_of - 1, false);
+    if (fine && folder) {
+        to->events = events_open(folder, false);
+        fine = to->events != NULL;
+        if (fine) events_resume(to->events, to->kept_of - 1);
+    }
+    if (fine) json_array_foreach(kept, i, line) log_line(to, json_incref(line));
+    json_decref(kept);
+    return fine;
 }
 
 void log_line(log_writer *to, json_t *object)
 {
+    if (to->kept && object) keep_line(to, object);
     if (to->events) events_write(to->events, object, (double)time(NULL));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     if (to->file && text) {
@@ -165,6 +198,7 @@ void log_line(log_writer *to, json_t *object)
 bool log_end(log_writer *to)
 {
     bool fine = !to->file || !ferror(to->file);
+    json_decref(to->kept);
     if (to->file && fclose(to->file) != 0) fine = false;
     if (!fine) fprintf(stderr, "exphil: --log %s could not be written in full\n", to->path);
     return events_close(to->events) && fine;

@@ -52,7 +52,7 @@ static bool changes_nothing(const char *name)
     static const char *const names[] = {
         "config",     "preset", "resume",         "force",       "out",   "log",  "save-minutes",
         "save-every", "keep",   "keep-bad-batch", "tensorboard", "quiet", "json", "threads",
-        "workers",    "memory", "memory-limit",   "log-every",   "isa",   "mpi",  "mpi-timeout"};
+        "workers",    "memory", "memory-limit",   "log-every",   "isa",   "mpi",  "ranks-timeout"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;
@@ -194,7 +194,7 @@ static void print_data(const json_t *train)
 static bool tells(const char *name)
 {
     static const char *const others[] = {"out",  "log",     "force",   "resume", "quiet",
-                                         "json", "threads", "workers", "mpi",    "mpi-timeout"};
+                                         "json", "threads", "workers", "mpi",    "ranks-timeout"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(others[i], name) == 0) return false;
     return true;

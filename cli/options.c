@@ -103,7 +103,7 @@ static const number_range ranges[] = {
     {"keep", 0, 1000, false},
     {"patience", 0, COUNT_MOST, false},
     {"least-gain", 0, 1, true},
-    {"mpi-timeout", 1, 1000000, false},
+    {"ranks-timeout", 1, 1000000, false},
     {"threads", 0, 1024, false},
     {"workers", 1, 64, false},
     {"least", 0, 1, false},

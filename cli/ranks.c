@@ -1,11 +1,7 @@
-/* Ranks that an MPI has started, by libexphil_mpi. See ranks.h. */
-#include "ranks.h"
+/* What ranks do together, whatever joins them (ranks_engine.h). See ranks.h. */
 #include "rank_place.h"
+#include "ranks_engine.h"
 
-#define EXPHIL_MPI_WITHOUT_MPI_H
-#include <exphil_mpi.h>
-
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,24 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIBRARY "libexphil_mpi.so.0"
-
-/* What is taken of the library. */
-static struct {
-    __typeof__(exphil_mpi_open_world) *open_world;
-    __typeof__(exphil_mpi_communicator) *communicator;
-    __typeof__(exphil_mpi_local) *local;
-    __typeof__(exphil_mpi_why) *why;
-    __typeof__(exphil_mpi_abort) *abort;
-    __typeof__(exphil_mpi_close) *close;
-} mpi;
-
 struct ranks {
-    exphil_mpi *all; /* NULL: closed */
+    const ranks_engine *engine;
+    void *group; /* NULL: closed */
     exphil_communicator communicator;
+    double *said;           /* [ranks], of the last question */
     int32_t local, sharing; /* place on this machine; ranks that may use the same processors as this one */
     int64_t processors;     /* that it may use; 0: not known */
     bool together, failed;  /* failed: to close */
+    int out;                /* stdout as it was, of ranks above 0 */
+    int32_t firsts_lost;
+    char lost[256]; /* "rank 1, 2": of the ranks that there were before */
 };
 
 int32_t ranks_rank(const ranks *r)
@@ -48,6 +37,11 @@ bool ranks_first(const ranks *r)
     return ranks_rank(r) == 0;
 }
 
+const char *ranks_name(const ranks *r)
+{
+    return r ? r->engine->name : "";
+}
+
 const exphil_communicator *ranks_communicator(const ranks *r)
 {
     return r ? &r->communicator : NULL;
@@ -56,57 +50,6 @@ const exphil_communicator *ranks_communicator(const ranks *r)
 void ranks_together(ranks *r, bool together)
 {
     if (r) r->together = together;
-}
-
-/* ---- the library ----------------------------------------------------------------------------------------- */
-
-static bool find(void *library, const char *path, const char *name, void *function)
-{
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-    if (!found)
-        fprintf(stderr, "exphil: --mpi: %s has no %s: it is of another version than this program\n", path,
-                name);
-    return found != NULL;
-}
-
-/* Open MPI finds its parts only where its names are everybody's. */
-static bool load(void)
-{
-    const char *named = getenv("EXPHIL_MPI_LIBRARY"), *path = named && *named ? named : LIBRARY;
-    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!library) {
-        fprintf(stderr,
-                "exphil: --mpi: %s\nexphil: --mpi: libexphil_mpi is a library of its own, built with the MPI "
-                "that starts the "
-                "ranks; EXPHIL_MPI_LIBRARY may name its file\n",
-                dlerror());
-        return false;
-    }
-    return find(library, path, "exphil_mpi_open_world", &mpi.open_world) &&
-           find(library, path, "exphil_mpi_communicator", &mpi.communicator) &&
-           find(library, path, "exphil_mpi_local", &mpi.local) &&
-           find(library, path, "exphil_mpi_why", &mpi.why) &&
-           find(library, path, "exphil_mpi_abort", &mpi.abort) &&
-           find(library, path, "exphil_mpi_close", &mpi.close);
-}
-
-/* Processes that something else than the library's MPI has started are each alone, and would all be rank 0. */
-static bool check_alone(void)
-{
-    char why[RANK_PLACE_WHY];
-    rank_place place;
-    if (!rank_place_find(getenv, &place, why)) {
-        fprintf(stderr, "exphil: --mpi: %s\n", why);
-        return false;
-    }
-    if (place.ranks > 1)
-        fprintf(stderr,
-                "exphil: --mpi: %s has started %d processes, and MPI sees this one alone: start them by the "
-                "mpirun or srun "
-                "of the MPI that libexphil_mpi is built with\n",
-                place.family, place.ranks);
-    return place.ranks == 1;
 }
 
 /* Variables that say nothing whole are somebody else's. */
@@ -127,31 +70,24 @@ bool ranks_none(void)
 
 static bool broken(const ranks *r)
 {
-    return r->all && *mpi.why(r->all);
+    return r->group && *r->engine->why(r->group);
 }
 
-/* The number of each rank; NULL: said why not. Free it. */
-static double *gather(ranks *r, double own)
+/* The number of each rank, until the next question; NULL: they failed, and ranks_end says why. */
+static const double *gather(ranks *r, double own)
 {
     const exphil_communicator *with = &r->communicator;
-    double *all = calloc((size_t)with->ranks, sizeof *all);
-    if (!all) {
-        fprintf(stderr, "exphil: --mpi: no memory for what ranks say\n");
-        return NULL;
-    }
-    all[with->rank] = own;
-    if (with->all_reduce(with->user, all, with->ranks, EXPHIL_TYPE_F64) == 0) return all;
-    free(all);
-    return NULL; /* ranks_end says why */
+    memset(r->said, 0, (size_t)with->ranks * sizeof *r->said);
+    r->said[with->rank] = own;
+    return with->all_reduce(with->user, r->said, with->ranks, EXPHIL_TYPE_F64) == 0 ? r->said : NULL;
 }
 
 bool ranks_least(ranks *r, double *number)
 {
     if (!r) return true;
-    double *all = gather(r, *number);
+    const double *all = gather(r, *number);
     for (int32_t k = 0; all && k < r->communicator.ranks; k++)
         if (all[k] < *number) *number = all[k];
-    free(all);
     return all != NULL;
 }
 
@@ -163,18 +99,24 @@ bool ranks_all(ranks *r, bool fine)
     return number >= 1.0;
 }
 
-bool ranks_same(ranks *r, double number, const char *what)
+bool ranks_other(ranks *r, double number, int32_t *other)
 {
+    *other = 0;
     if (!r) return true;
-    int32_t other = 0;
-    double *all = gather(r, number);
+    const double *all = gather(r, number);
     if (!all) return false;
     for (int32_t k = r->communicator.ranks - 1; k > 0; k--)
-        if (all[k] < all[0] || all[k] > all[0]) other = k;
-    free(all);
-    ranks_together(r, other > 0);
+        if (all[k] < all[0] || all[k] > all[0]) *other = k;
+    ranks_together(r, *other > 0);
+    return true;
+}
+
+bool ranks_same(ranks *r, double number, const char *what)
+{
+    int32_t other;
+    if (!ranks_other(r, number, &other)) return false;
     if (other && ranks_first(r))
-        fprintf(stderr, "exphil: --mpi: rank %" PRId32 " has %s than rank 0\n", other, what);
+        fprintf(stderr, "exphil: %s: rank %" PRId32 " has %s than rank 0\n", ranks_name(r), other, what);
     return !other;
 }
 
@@ -197,9 +139,8 @@ static bool find_processors(ranks *r)
     memset(set, 0, sizeof set);
     if (sched_getaffinity(0, sizeof set, set) == 0) r->processors = CPU_COUNT_S(sizeof set, set);
     (void)gethostname(host, sizeof host - 1);
-    double own = hash_of(set, sizeof set, hash_of(host, strlen(host), 0.0)), *all = gather(r, own);
+    const double own = hash_of(set, sizeof set, hash_of(host, strlen(host), 0.0)), *all = gather(r, own);
     for (int32_t k = 0; all && k < r->communicator.ranks; k++) r->sharing += all[k] <= own && all[k] >= own;
-    free(all);
     return all != NULL;
 }
 
@@ -230,33 +171,44 @@ void ranks_machine(const ranks *r, machine_options *machine, char device[RANKS_D
 
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
 
-/* Ends all ranks; those that MPI does not end at once are ended by what started them. */
-_Noreturn static void end_all(ranks *r, int status)
+/* Ends all ranks; those that the engine does not end at once are ended by what started them. */
+_Noreturn static void end_all(const ranks *r, int status)
 {
     fflush(stdout);
     fflush(stderr);
-    mpi.abort(r ? r->all : NULL, status);
+    r->engine->abort(r->group, status);
     _exit(status);
 }
 
-bool ranks_open(double timeout, bool tree, ranks **made)
+/* The group, and what every rank takes of it. */
+static exphil_status open_group(ranks *r, const ranks_wanted *wanted, exphil_error *error)
+{
+    const ranks_engine *engine = r->engine;
+    exphil_status status = engine->open(wanted, &r->group, error);
+    if (status >= 0) status = engine->communicator(r->group, &r->communicator, error);
+    if (status >= 0) status = engine->local(r->group, &r->local, error);
+    if (status < 0) return status;
+    r->said = calloc((size_t)r->communicator.ranks, sizeof *r->said);
+    if (r->said) return EXPHIL_OK;
+    error->status = EXPHIL_E_MEMORY;
+    (void)snprintf(error->message, sizeof error->message, "no memory for what %" PRId32 " ranks say",
+                   r->communicator.ranks);
+    return EXPHIL_E_MEMORY;
+}
+
+bool ranks_open(const ranks_engine *engine, const ranks_wanted *wanted, ranks **made)
 {
     static ranks opened = {.communicator = {.struct_size = sizeof(exphil_communicator)}};
-    exphil_mpi_config config = EXPHIL_MPI_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    int32_t locals;
-    config.timeout_ms = (int64_t)(timeout * 1e3 + 0.5);
-    config.tree = tree;
-    if (!load()) return false;
-    exphil_status status = mpi.open_world(NULL, NULL, &config, &opened.all, &error);
-    if (status >= 0) status = mpi.communicator(opened.all, &opened.communicator, &error);
-    if (status >= 0) status = mpi.local(opened.all, &opened.local, &locals, &error);
+    if (!engine->load(wanted)) return false;
+    opened.engine = engine;
+    exphil_status status = open_group(&opened, wanted, &error);
     if (status < 0) {
-        complain("--mpi", &error);
-        end_all(NULL, status == EXPHIL_E_IO ? RANKS_FAILED : 1);
+        complain(engine->name, &error);
+        end_all(&opened, status == EXPHIL_E_IO ? RANKS_FAILED : 1);
     }
-    if (opened.communicator.ranks == 1 && !check_alone()) end_all(&opened, 1);
     if (opened.communicator.rank > 0) {
+        opened.out = dup(STDOUT_FILENO);
         if (!freopen("/dev/null", "w", stdout)) end_all(&opened, 1);
         ranks_say_begin(opened.communicator.rank);
     }
@@ -265,20 +217,88 @@ bool ranks_open(double timeout, bool tree, ranks **made)
     return true;
 }
 
+/* ---- when a rank is lost --------------------------------------------------------------------------------- */
+
+const char *ranks_lost(const ranks *r)
+{
+    return r->lost;
+}
+
+int32_t ranks_firsts_lost(const ranks *r)
+{
+    return r ? r->firsts_lost : 0;
+}
+
+void ranks_give_up(ranks *r)
+{
+    r->failed = true;
+}
+
+/* A rank that was above 0, and is it now. */
+static void speak(const ranks *r)
+{
+    ranks_say_end();
+    fflush(stdout);
+    if (r->out >= 0) (void)dup2(r->out, STDOUT_FILENO);
+}
+
+static bool shrink_once(ranks *r)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    void *left = NULL;
+    exphil_status status = r->engine->shrink(r->group, &left, &error);
+    if (status >= 0) status = r->engine->communicator(left, &r->communicator, &error);
+    if (status >= 0) status = r->engine->local(left, &r->local, &error);
+    if (status >= 0) r->group = left;
+    if (status < 0 && status != EXPHIL_E_UNSUPPORTED) complain(r->engine->name, &error);
+    return status >= 0;
+}
+
+/* Each says where it was before; nobody says it of those that are lost. */
+static bool find_lost(ranks *r, int32_t before, int32_t count)
+{
+    const exphil_communicator *with = &r->communicator;
+    size_t used = 0;
+    memset(r->said, 0, (size_t)count * sizeof *r->said);
+    r->said[before] = 1.0;
+    if (with->all_reduce(with->user, r->said, count, EXPHIL_TYPE_F64) != 0) return false;
+    for (int32_t k = 0; k < count; k++) {
+        if (r->said[k] > 0.5 || used >= sizeof r->lost) continue;
+        int bytes = snprintf(r->lost + used, sizeof r->lost - used, used ? ", %" PRId32 : "rank %" PRId32, k);
+        used += bytes > 0 ? (size_t)bytes : 0;
+    }
+    return true;
+}
+
+bool ranks_shrink(ranks *r)
+{
+    if (!r || !r->engine->shrink || !broken(r)) return false;
+    const int32_t before = r->communicator.rank, count = r->communicator.ranks;
+    do { /* one more may be lost while they count */
+        if (!shrink_once(r)) return false;
+    } while (!find_lost(r, before, count));
+    r->firsts_lost += r->said[0] < 0.5;
+    if (r->communicator.rank == 0 && before > 0) speak(r);
+    return true;
+}
+
 bool ranks_close(ranks *r)
 {
-    if (!r || !r->all) return true;
-    r->failed = r->failed || broken(r) || mpi.close(r->all) < 0;
-    if (!r->failed) r->all = NULL;
+    if (!r || !r->group) return true;
+    r->failed = r->failed || broken(r) || r->engine->close(r->group) < 0;
+    if (!r->failed) r->group = NULL;
     return !r->failed;
 }
 
 int ranks_end(ranks *r, int status)
 {
-    if (!r || !r->all) return status;
+    if (!r || !r->group) return status;
     fflush(stdout);
-    if (!broken(r) && !r->together) end_all(r, status);
+    if (!broken(r) && !r->together && !r->failed) end_all(r, status);
     if (ranks_close(r)) return status;
-    fprintf(stderr, "exphil: --mpi: %s\n", broken(r) ? mpi.why(r->all) : "not all ranks came to the end");
+    fprintf(stderr, "exphil: %s: %s\n", r->engine->name,
+            broken(r)    ? r->engine->why(r->group)
+            : r->lost[0] ? "the ranks that are left cannot go on"
+                         : "not all ranks came to the end");
     end_all(r, RANKS_FAILED);
 }

@@ -1,5 +1,6 @@
-/* One command run by several processes together, its ranks, which an MPI has started (--mpi). libexphil_mpi is loaded when it is
- * asked for: the program needs no MPI. One thread. Where a pointer to ranks may be NULL, that is a process alone. */
+/* One command run by several processes together, its ranks. What joins them stands in ranks_engine.h: an MPI that has started
+ * them (--mpi), whose libexphil_mpi is loaded when it is asked for. One thread. Where a pointer to ranks may be NULL, that is a
+ * process alone. */
 #ifndef EXPHIL_CLI_RANKS_H
 #define EXPHIL_CLI_RANKS_H
 
@@ -15,19 +16,25 @@ typedef struct ranks ranks;
 /* What a run ends with that another rank, or MPI, has failed: EX_TEMPFAIL, with --resume it may be tried again. */
 enum { RANKS_FAILED = 75 };
 
-/* All ranks call it. timeout: seconds that one waits for another, as when one reads data and another is done. tree: sums are
- * ((0 + 1) + (2 + 3)) + ..., for shards. From here on
- * stdout of ranks above 0 leads nowhere, and of what they write on stderr errors alone are shown, behind "exphil: rank 2: "
- * (where the C library has fopencookie; elsewhere all is). False: said why MPI is not there. Does not return where MPI was there
- * and failed. */
-bool ranks_open(double timeout, bool tree, ranks **made);
+/* What joins ranks (ranks_engine.h). */
+typedef struct ranks_engine ranks_engine;
+typedef struct ranks_wanted {
+    double timeout; /* seconds that one waits for another, as when one reads data and another is done */
+    bool tree;      /* sums are ((0 + 1) + (2 + 3)) + ..., for shards */
+} ranks_wanted;
+
+/* All ranks call it. From here on stdout of ranks above 0 leads nowhere, and of what they write on stderr errors alone are shown,
+ * behind "exphil: rank 2: " (where the C library has fopencookie; elsewhere all is). False: said why the engine is not there.
+ * Does not return where it was there and failed. */
+bool ranks_open(const ranks_engine *engine, const ranks_wanted *wanted, ranks **made);
 
 /* This process is the only one: without --mpi several would each make the same run. False: said what has started them. */
 bool ranks_none(void);
 
-int32_t ranks_rank(const ranks *r);  /* NULL: 0 */
-int32_t ranks_count(const ranks *r); /* NULL: 1 */
-bool ranks_first(const ranks *r);    /* rank 0, which writes and tells */
+int32_t ranks_rank(const ranks *r);     /* NULL: 0 */
+int32_t ranks_count(const ranks *r);    /* NULL: 1 */
+bool ranks_first(const ranks *r);       /* rank 0, which writes and tells */
+const char *ranks_name(const ranks *r); /* of the engine: what lines begin with */
 const exphil_communicator *ranks_communicator(const ranks *r);
 
 /* Calls of all ranks. The least of their numbers; are all of them fine; and, are all numbers equal: if not, rank 0 says which
@@ -35,11 +42,24 @@ const exphil_communicator *ranks_communicator(const ranks *r);
 bool ranks_least(ranks *r, double *number);
 bool ranks_all(ranks *r, bool fine);
 bool ranks_same(ranks *r, double number, const char *what);
+/* The first rank that has another number than rank 0; 0: none. False: they failed. */
+bool ranks_other(ranks *r, double number, int32_t *other);
 
 /* What this rank takes of its machine where the options leave it open: its share of the processors that it may use, and of the
  * GPUs one. device: room for a name, which machine may point to. */
 enum { RANKS_DEVICE = 32 };
 void ranks_machine(const ranks *r, machine_options *machine, char device[RANKS_DEVICE]);
+
+/* After a call of all ranks that failed. True: a rank was lost, what joins them can do without, and those that are left are all
+ * ranks from now on, in their old order; ranks_communicator is another one, and the call may be made again with it. The first of
+ * them is rank 0 now, and speaks as such. False: nothing was done. r may be NULL. */
+bool ranks_shrink(ranks *r);
+/* Which were lost then: "rank 1", "rank 1, 2", as they were numbered before. */
+const char *ranks_lost(const ranks *r);
+/* How often rank 0 was lost so far, the same on all ranks. */
+int32_t ranks_firsts_lost(const ranks *r);
+/* The ranks that are left cannot go on: they end as after a failure. */
+void ranks_give_up(ranks *r);
 
 /* From here on all ranks end by what happens to this one, or, false, it may be alone with it. At first it may. */
 void ranks_together(ranks *r, bool together);
@@ -49,7 +69,8 @@ bool ranks_close(ranks *r);
  * themselves, together; else this one ends the others, and the process, by its status. */
 int ranks_end(ranks *r, int status);
 
-/* From here on stderr is that of this rank (ranks_say.c). */
+/* From here on stderr is that of this rank, until the end of it (ranks_say.c). */
 void ranks_say_begin(int32_t rank);
+void ranks_say_end(void);
 
 #endif

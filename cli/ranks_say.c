@@ -14,6 +14,7 @@ static const char begin[] = "exphil: ", warning[] = "exphil: warning: ", status[
 
 static struct {
     int32_t rank;
+    FILE *before;
     size_t held;
     char text[LINE];
 } line;
@@ -57,7 +58,17 @@ void ranks_say_begin(int32_t rank)
     if (!stream) return;
     (void)setvbuf(stream, NULL, _IONBF, 0);
     line.rank = rank;
+    line.before = stderr;
     stderr = stream;
+}
+
+void ranks_say_end(void)
+{
+    FILE *own = stderr;
+    if (!line.before) return;
+    stderr = line.before;
+    line.before = NULL;
+    (void)fclose(own);
 }
 
 #else
@@ -66,5 +77,7 @@ void ranks_say_begin(int32_t rank)
 {
     (void)rank;
 }
+
+void ranks_say_end(void) {}
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 static char path[PATH_MAX];
@@ -21,6 +22,23 @@ bool run_lock(const char *out)
     if (flock(held, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
         return true; /* not every file system has locks */
     fprintf(stderr, "exphil: --out %s: another run writes it at this moment\n", out);
+    (void)close(held);
+    held = -1;
+    return false;
+}
+
+bool run_lock_take_over(const char *out)
+{
+    const struct timespec moment = {0, 10000000};
+    enum { MOMENTS = 1000 };
+    (void)snprintf(path, sizeof path, "%s.lock", out);
+    held = open(path, O_RDWR | O_CLOEXEC);
+    if (held < 0) return complain_of_file(path);
+    for (int i = 0; i < MOMENTS; i++) {
+        if (flock(held, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+        nanosleep(&moment, NULL);
+    }
+    fprintf(stderr, "exphil: --out %s: its lock is still held\n", out);
     (void)close(held);
     held = -1;
     return false;

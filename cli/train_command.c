@@ -5,6 +5,7 @@
 #include "notes.h"
 #include "options.h"
 #include "presets.h"
+#include "ranks_engine.h"
 #include "train_run.h"
 #include "weights.h"
 
@@ -100,8 +101,8 @@ static bool check_ranks(const option_command *command, const train_options *o)
     else if (o->shards > 1 && o->accumulate > 1)
         fprintf(stderr,
                 "exphil: --shards and --accumulate: a larger --batch in more shards takes no more memory\n");
-    else if (options_given(command, "mpi-timeout") && !o->mpi)
-        fprintf(stderr, "exphil: --mpi-timeout is for --mpi\n");
+    else if (options_given(command, "ranks-timeout") && !o->mpi)
+        fprintf(stderr, "exphil: --ranks-timeout is for --mpi\n");
     else if (o->mpi && o->outcome.learns)
         fprintf(
             stderr,
@@ -246,11 +247,26 @@ static bool read_choices(train_options *o)
 
 /* ---- the files of a run, which of ranks the first has ---------------------------------------------------- */
 
+/* Rank 0 says which rank differs from it, and in what: yes is what it has itself. */
+static bool same_on_all(const train_options *o, bool own, const char *yes, const char *no)
+{
+    int32_t other;
+    if (!ranks_other(o->ranks, own ? 1.0 : 0.0, &other)) return false;
+    if (other && ranks_first(o->ranks))
+        fprintf(stderr, "exphil: %s: rank 0 has %s and rank %" PRId32 " has %s\n", ranks_name(o->ranks),
+                own ? yes : no, other, own ? no : yes);
+    return !other;
+}
+
+/* With --resume, whether there is something to go on from is asked of every rank. */
 static bool find_run(train_options *o)
 {
+    const bool asked = o->resume;
+    char found[TRAIN_PATH + 64];
     keep_begins(o);
-    if (!ranks_same(o->ranks, o->resume ? 1.0 : 0.0,
-                    "other options, or another OUT: --resume wants it in a folder that all ranks see,"))
+    (void)snprintf(found, sizeof found, "a run in --out %s", o->out);
+    if (!same_on_all(o, asked, "--resume", "none") ||
+        !same_on_all(o, o->resume, found, "none there (--resume wants it in a folder that all ranks see)"))
         return false;
     bool first = ranks_first(o->ranks);
     return ranks_all(o->ranks, (!first || train_take_up(o)) && name_outputs(o) &&
@@ -299,7 +315,7 @@ static train_options asked = {.out = "policy.safetensors",
                               .log_every = 1,
                               .eval_every = -1,
                               .save_minutes = 5.0,
-                              .mpi_timeout = 600.0,
+                              .ranks_timeout = 600.0,
                               .alone = ALONE_FRAMES,
                               .mirror = TRAIN_MIRROR_WHERE_THERE_IS,
                               .rate = 1e-3,
@@ -469,7 +485,7 @@ static const option_entry entries[] = {
      "this process is one of several that mpirun or srun has started, which train together; --batch is of "
      "all "
      "of them (default: alone)"},
-    {"mpi-timeout", OPTION_NUMBER, &asked.mpi_timeout, "SECONDS",
+    {"ranks-timeout", OPTION_NUMBER, &asked.ranks_timeout, "SECONDS",
      "that such a process waits for another, as while one reads data and another is done (default 600)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N",
      "processor threads (default 0: one per core; with --mpi the share of this process)"},
@@ -486,6 +502,12 @@ static const option_entry entries[] = {
     {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: a table)"},
     {NULL, 0, NULL, NULL, NULL},
 };
+
+static bool open_ranks(train_options *o)
+{
+    const ranks_wanted wanted = {.timeout = o->ranks_timeout, .tree = o->shards > 1};
+    return o->mpi ? ranks_open(&ranks_by_mpi, &wanted, &o->ranks) : ranks_none();
+}
 
 int train_command(int argc, char **argv)
 {
@@ -532,7 +554,8 @@ int train_command(int argc, char **argv)
         !check_network(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (asked.mpi ? !ranks_open(asked.mpi_timeout, asked.shards > 1, &asked.ranks) : !ranks_none()) return 1;
+    if (!open_ranks(&asked)) return 1;
+    asked.silent = asked.quiet;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
     return ranks_end(asked.ranks, run(&asked, count, paths));
 }

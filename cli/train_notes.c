@@ -118,6 +118,7 @@ static bool read_back(train_state *r)
     json_t *before = notes_of(model);
     const json_t *train = notes_train(before);
     r->skipped = (int64_t)json_integer_value(json_object_get(train, "refused_updates"));
+    r->planned_before = (int64_t)json_integer_value(json_object_get(train, "planned_updates"));
     r->history.refused = r->skipped;
     history_read(&r->history, json_object_get(train, "held_out_scores"));
     history_loss_read(&r->history, json_object_get(train, "loss"));

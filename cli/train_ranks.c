@@ -26,19 +26,27 @@ bool train_apart(const train_state *r, const exphil_error *error)
 bool train_agree(train_state *r, bool fine, bool *any)
 {
     enum { STOP, FAILED, ANY, NUMBERS };
-    const int32_t rank = ranks_rank(r->options->ranks);
-    double number[NUMBERS] = {
-        [STOP] = stop_number(), [FAILED] = fine ? 0.0 : (double)rank + 1.0, [ANY] = any && *any ? 1.0 : 0.0};
+    int32_t rank = 0;
+    double number[NUMBERS];
     exphil_error error = EXPHIL_ERROR_INIT;
     if (!r->options->ranks) return fine;
-    if (exphil_trainer_agree(r->trainer, number, NUMBERS, &error) < 0) {
+    exphil_status status;
+    do {
+        rank = ranks_rank(r->options->ranks);
+        number[STOP] = stop_number();
+        number[FAILED] = fine ? 0.0 : (double)rank + 1.0;
+        number[ANY] = any && *any ? 1.0 : 0.0;
+        status = exphil_trainer_agree(r->trainer, number, NUMBERS, &error);
+    } while (status < 0 && train_mend(r, &error));
+    if (status < 0) {
         (void)train_apart(r, &error);
-        return complain("--mpi", &error) == 0;
+        return complain(ranks_name(r->options->ranks), &error) == 0;
     }
     stop_ask((int)number[STOP]);
     r->stopping = number[STOP] > 0.0;
     if (any) *any = number[ANY] > 0.0;
     if (number[FAILED] > 0.0 && fine && rank == 0 && !r->stopping)
-        fprintf(stderr, "exphil: --mpi: rank %.0f cannot go on, and so none can\n", number[FAILED] - 1.0);
+        fprintf(stderr, "exphil: %s: rank %.0f cannot go on, and so none can\n",
+                ranks_name(r->options->ranks), number[FAILED] - 1.0);
     return number[FAILED] <= 0.0;
 }

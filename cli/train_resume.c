@@ -129,15 +129,14 @@ static void explain_resume(const train_options *o, const exphil_error *error)
 
 /* ---- going on -------------------------------------------------------------------------------------------- */
 
-/* The end of the run is that of its schedule: a cosine falls to it. */
-static void say_end(const train_state *r, int64_t before, double rate)
+/* The end of the run is that of its schedule: a cosine falls to it. Weights of 0.1 do not say which it was. */
+static void say_end(const train_state *r, double rate)
 {
     const train_options *o = r->options;
-    char was[48] = "";
-    if (o->quiet || o->json || before == r->updates || r->done >= r->updates) return;
-    if (before) (void)snprintf(was, sizeof was, ", not %" PRId64, before);
-    fprintf(stderr, "after update %" PRId64 " the run goes on to update %" PRId64 "%s", r->done, r->updates,
-            was);
+    const int64_t before = r->planned_before;
+    if (o->quiet || o->json || !before || before == r->updates || r->done >= r->updates) return;
+    fprintf(stderr, "after update %" PRId64 " the run goes on to update %" PRId64 ", not %" PRId64, r->done,
+            r->updates, before);
     if (o->chosen.schedule == EXPHIL_SCHEDULE_COSINE)
         fprintf(stderr, ": its cosine schedule ends there now, and the next rate is %.3g\n", rate);
     else
@@ -179,6 +178,6 @@ bool train_resume(train_state *r)
     if (exphil_optimizer_query(r->optimizer, &info, &error) < 0) return complain("optimizer", &error) == 0;
     r->done = info.updates;
     if (!check_end(r) || !train_notes_begin(r) || !keep_resume(r)) return false;
-    say_end(r, r->scores.updates, info.rate);
+    say_end(r, info.rate);
     return true;
 }

@@ -101,13 +101,16 @@ static void show_words(const train_state *r, char *to, size_t size)
 }
 
 /* One update and what is due after it. */
-static bool one_update(train_state *r, progress *bar)
+static bool one_update(train_state *r)
 {
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     char words[224];
-    exphil_status status = r->options->outcome.learns ? outcome_step(r, &metrics, &error)
-                                                      : exphil_trainer_step(r->trainer, &metrics, &error);
+    exphil_status status;
+    do
+        status = r->options->outcome.learns ? outcome_step(r, &metrics, &error)
+                                            : exphil_trainer_step(r->trainer, &metrics, &error);
+    while (status < 0 && train_mend(r, &error));
     if (status == EXPHIL_E_NUMERIC) {
         if (train_first(r)) complain("update", &error);
         keep_bad_batch(r, &error);
@@ -118,12 +121,12 @@ static bool one_update(train_state *r, progress *bar)
     if (status == EXPHIL_E_CANCELLED) return !r->options->ranks || train_agree(r, true, NULL);
     if (status < 0) return fail_update(r, &error);
     measure(r, &metrics);
-    train_estimate(r, &metrics, bar);
+    train_estimate(r, &metrics, &r->bar);
     if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
     if (watch_due(r) && !watch_score(r)) return train_stopping(r);
     bool last = r->done == r->updates || watch_over(r), save = keep_due(r);
     show_words(r, words, sizeof words);
-    progress_show(bar, r->done, r->loss, words, r->frames_per_second, last);
+    progress_show(&r->bar, r->done, r->loss, words, r->frames_per_second, last);
     return train_agree(r, true, &save) && (last || !save || keep_save(r));
 }
 
@@ -176,13 +179,12 @@ static void say_ended(const train_state *r)
 /* Update after update. A score that a stop kept from being made comes first. */
 static bool update_all(train_state *r)
 {
-    progress bar;
     int64_t refused = 0;
-    progress_begin(&bar, r->done, r->updates, r->options->quiet || r->options->json);
+    progress_begin(&r->bar, r->done, r->updates, r->options->quiet || r->options->json);
     if (watch_due(r) && !watch_score(r) && !train_stopping(r)) return false;
     while (r->done < r->updates && !train_stopping(r) && !watch_over(r)) {
         int64_t before = r->done;
-        if (!one_update(r, &bar)) return r->damaged && keep_learnt(r);
+        if (!one_update(r)) return r->damaged && keep_learnt(r);
         refused = r->done == before && !train_stopping(r) ? refused + 1 : 0;
         if (refused == 10) {
             if (train_first(r)) fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
@@ -195,9 +197,12 @@ static bool update_all(train_state *r)
 static bool loop(train_state *r)
 {
     r->saved_ns = now_ns();
-    if (!keep_complete(r) || !update_all(r)) return false;
+    if (!keep_complete(r)) return false;
+    r->running = true;
+    if (!update_all(r)) return false;
     r->memory = train_memory(r) - r->memory;
     if (!keep_save(r)) return false;
+    r->running = false;
     r->stopped = train_stopping(r);
     say_ended(r);
     return true;
@@ -224,7 +229,10 @@ static void close_run(train_state *r)
 static bool begin(train_state *r, int count, char **paths)
 {
     bool over = r->options->resume && (r->done >= r->updates || watch_over(r));
-    if (!train_first(r)) return true;
+    if (!train_first(r)) {
+        log_keep(&r->log, r->done);
+        return true;
+    }
     if (!train_record(r, count, paths, over) ||
         !log_begin(&r->log, r->options->log, r->options->resume, r->options->force, r->done, over))
         return false;

@@ -44,11 +44,12 @@ typedef struct train_options {
     char record[TRAIN_PATH]; /* OUT.run.json: the options of this run, for --config */
     const char *config, *preset, *tensorboard;
     const option_command *command; /* that the options are of */
+    bool silent;                   /* --quiet was given; quiet: or this rank does not speak */
     bool json, resume, force, no_previous, recorded_start, last_only, quiet;
     bool mpi;
-    double mpi_timeout; /* seconds */
-    ranks *ranks;       /* of --mpi; NULL: this process is alone */
-    bool began;         /* --resume was asked for, and there was nothing to go on from: resume is false */
+    double ranks_timeout; /* seconds */
+    ranks *ranks;         /* of --mpi; NULL: this process is alone */
+    bool began;           /* --resume was asked for, and there was nothing to go on from: resume is false */
     struct {
         int32_t split, heads, mode, schedule, activations, fake_quantize, precision, best;
         int32_t delays[EXPHIL_DELAYS_MAX];
@@ -63,8 +64,8 @@ typedef struct train_options {
 
 /* Everything a run holds. */
 typedef struct train_state {
-    const train_options *options;
-    data_options loading; /* those of options, with the threads of this rank */
+    train_options *options; /* only quiet changes, where a rank becomes the first */
+    data_options loading;   /* those of options, with the threads of this rank */
     exphil_context *context;
     exphil_model *model;
     exphil_dataset *all, *train, *held;
@@ -77,6 +78,7 @@ typedef struct train_state {
     exphil_prefetcher_info data;
     exphil_sampling sampling; /* of the prefetcher */
     int64_t skipped;          /* updates that were refused, those of earlier runs of --resume among them */
+    int64_t planned_before;   /* updates, by the run that --resume goes on with; 0: not known */
     bool bad_batch_kept;
     int64_t updates, done, frames, batch;
     double mirror; /* part of the games that are shown mirrored */
@@ -98,6 +100,8 @@ typedef struct train_state {
     exphil_report held_report; /* of the last score; frames 0: there is none */
     char words[96];            /* of the last score, for the line of progress */
     int64_t saved, saved_ns;   /* update of the last save of this process, 0: none; when, or when it began */
+    progress bar;
+    bool running; /* the loop has begun: ranks that are lost may be done without (train_lost.c) */
     history history;
     json_t *notes; /* what does not change of them */
 } train_state;
@@ -169,6 +173,9 @@ bool train_stopping(const train_state *r);
 /* A call of all ranks. fine: this one can go on. True: all can. A signal that one of them got all know of then. any, if it is not
  * NULL, becomes true where it is on any of them. A process alone: fine. */
 bool train_agree(train_state *r, bool fine, bool *any);
+/* After a call of all ranks that failed: was a rank lost, and can the others go on (train_lost.c)? Then they are all ranks from
+ * now on, with its lanes, and make the call again. False: not, said why where that is not what the call says. */
+bool train_mend(train_state *r, const exphil_error *error);
 /* After a call of all ranks that failed: may others be elsewhere than this one? Then it ends them. */
 bool train_apart(const train_state *r, const exphil_error *error);
 /* Returns the exit status. */

@@ -23,25 +23,41 @@ static bool remove_file(const train_state *r, const char *path)
     return !train_first(r) || unlink(path) == 0 || errno == ENOENT || complain_of_file(path);
 }
 
-/* A checkpoint that this run wrote under its number, and its weights. */
-static bool remove_numbered(train_state *r, size_t index)
+/* A checkpoint that this run wrote under its number, and its weights; the scores still name it. */
+static bool remove_numbered(const train_state *r, size_t index)
 {
     char path[TRAIN_PATH], checkpoint[TRAIN_PATH + 16];
     keep_numbered(r->options, r->scores.checkpoints[index], path);
     (void)snprintf(checkpoint, sizeof checkpoint, "%s.optimizer", path);
-    if (!remove_file(r, path) || !remove_file(r, checkpoint)) return false;
-    scores_drop_checkpoint(&r->scores, index);
+    return remove_file(r, path) && remove_file(r, checkpoint);
+}
+
+/* What rank 0 does for all. A call of all ranks: where it was lost meanwhile, the rank that is the first then does it again. */
+static bool by_first(train_state *r, bool (*work)(train_state *r))
+{
+    int32_t lost;
+    do {
+        lost = ranks_firsts_lost(r->options->ranks);
+        if (!train_agree(r, work(r), NULL)) return false;
+    } while (ranks_firsts_lost(r->options->ranks) != lost);
     return true;
+}
+
+static bool remove_oldest(train_state *r)
+{
+    return remove_numbered(r, 0);
 }
 
 static bool drop_earlier(train_state *r)
 {
-    while (r->options->keep > 0 && (int64_t)r->scores.checkpoint_count > r->options->keep)
-        if (!remove_numbered(r, 0)) return false;
+    while (r->options->keep > 0 && (int64_t)r->scores.checkpoint_count > r->options->keep) {
+        if (!by_first(r, remove_oldest)) return false;
+        scores_drop_checkpoint(&r->scores, 0);
+    }
     return true;
 }
 
-static bool write_scores(const train_state *r)
+static bool write_scores(train_state *r)
 {
     return !has_scores(r) || !train_first(r) || scores_write(&r->scores, r->options->scores);
 }
@@ -50,7 +66,10 @@ static bool write_scores(const train_state *r)
 static bool save_as(train_state *r, const char *path)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (exphil_trainer_save(r->trainer, path, &error) >= 0) return true;
+    exphil_status status;
+    do status = exphil_trainer_save(r->trainer, path, &error);
+    while (status < 0 && train_mend(r, &error));
+    if (status >= 0) return true;
     (void)train_apart(r, &error);
     return complain(path, &error) == 0;
 }
@@ -61,20 +80,23 @@ static bool save_numbered(train_state *r)
     char path[TRAIN_PATH];
     if (r->options->keep == 0) return true;
     keep_numbered(r->options, r->done, path);
-    return save_as(r, path) && train_agree(r, drop_earlier(r), NULL);
+    return save_as(r, path) && drop_earlier(r);
+}
+
+static bool remove_others(train_state *r)
+{
+    return remove_file(r, r->options->scores) && remove_file(r, r->options->best_weights);
 }
 
 /* The first save of a new run replaces what another one left: its checkpoint goes before its scores come. */
 static bool save_first(train_state *r)
 {
-    const train_options *o = r->options;
-    bool free = remove_file(r, o->scores) && remove_file(r, o->best_weights);
-    return train_agree(r, free, NULL) && save_as(r, o->out) && train_agree(r, write_scores(r), NULL);
+    return by_first(r, remove_others) && save_as(r, r->options->out) && by_first(r, write_scores);
 }
 
 static bool save_next(train_state *r)
 {
-    return train_agree(r, write_scores(r), NULL) && save_as(r, r->options->out);
+    return by_first(r, write_scores) && save_as(r, r->options->out);
 }
 
 /* What is to be written under a number is noted before. */
@@ -122,9 +144,14 @@ static bool write_best(train_state *r)
     return fine || complain(r->options->best_weights, &error) == 0;
 }
 
+static bool hold_best(train_state *r)
+{
+    return hold(r, write_best);
+}
+
 bool keep_best(train_state *r)
 {
-    return keep_save(r) && train_agree(r, hold(r, write_best), NULL);
+    return keep_save(r) && by_first(r, hold_best);
 }
 
 bool keep_due(const train_state *r)
@@ -149,7 +176,10 @@ static bool check_metric(const train_state *r, const train_scores *found)
 static bool drop_later(train_state *r)
 {
     for (size_t i = r->scores.checkpoint_count; i-- > 0;)
-        if (r->scores.checkpoints[i] > r->done && !remove_numbered(r, i)) return false;
+        if (r->scores.checkpoints[i] > r->done) {
+            if (!remove_numbered(r, i)) return false;
+            scores_drop_checkpoint(&r->scores, i);
+        }
     return true;
 }
 

@@ -560,6 +560,7 @@ static exphil_status begin(exphil_mpi *mpi, exphil_mpi **out, exphil_error *erro
     /* Not freed: the others wait for this rank. */
     if (!make_arrays(mpi)) return fail(error, EXPHIL_E_MEMORY, 0, "no memory for %d ranks", mpi->ranks);
     exphil_status status = meet(mpi, error);
+    if (mpi->tolerant) agree(mpi);
     mpi->spin_ns = mpi->local_ranks <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN_NS : SPIN_CROWDED_NS;
     if (mpi->code) return fail(error, EXPHIL_E_IO, mpi->code, "the ranks do not meet: %s", mpi->why);
     if (status < 0) {
@@ -631,12 +632,11 @@ EXPHIL_API exphil_status exphil_mpi_open_world(int *argc, char ***argv, const ex
 }
 
 #ifdef FAULT_TOLERANT
-static exphil_status shrink(exphil_mpi *mpi, exphil_mpi **smaller, exphil_error *error)
+/* EXPHIL_E_IO on all ranks that are left, or on none: they agree at the end of their meeting. */
+static exphil_status shrink_once(exphil_mpi *mpi, exphil_mpi **smaller, exphil_error *error)
 {
     exphil_mpi *left = calloc(1, sizeof *left);
     if (!left) return fail(error, EXPHIL_E_MEMORY, 0, "no memory for a communicator");
-    broken(mpi, EXPHIL_MPI_MISUSED, "it was shrunk");
-    MPIX_Comm_revoke(mpi->comm);
     left->config = mpi->config;
     left->started = mpi->started;
     int wrong = MPIX_Comm_shrink(mpi->comm, &left->comm);
@@ -645,9 +645,18 @@ static exphil_status shrink(exphil_mpi *mpi, exphil_mpi **smaller, exphil_error 
         return fail(error, EXPHIL_E_IO, left->code, "%s", left->why);
     }
     limit(left, left->config.start_ms);
-    exphil_status status = begin(left, smaller, error);
+    return begin(left, smaller, error);
+}
+
+static exphil_status shrink(exphil_mpi *mpi, exphil_mpi **smaller, exphil_error *error)
+{
+    exphil_status status = EXPHIL_E_IO;
+    broken(mpi, EXPHIL_MPI_MISUSED, "it was shrunk");
+    MPIX_Comm_revoke(mpi->comm);
+    for (int lost = 0; lost < mpi->ranks && status == EXPHIL_E_IO; lost++) /* one may die meanwhile */
+        status = shrink_once(mpi, smaller, error);
     if (status < 0) return status;
-    left->ours = mpi->ours;
+    (*smaller)->ours = mpi->ours;
     mpi->ours = false;
     return EXPHIL_OK;
 }

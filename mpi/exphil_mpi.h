@@ -102,9 +102,10 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_mpi_time(const exphil_mpi *mpi,
  * mpi is NULL. Valid until exphil_mpi_close; of a broken object for ever. */
 EXPHIL_API const char *exphil_mpi_why(const exphil_mpi *mpi);
 
-/* A new object of the ranks that live, in their old order, after a rank has died. Collective over those. The old one is
- * broken by it and still to be closed. Ranks that live must come, or it waits for them without limit: a rank that is stopped
- * lives. If the old one is to finalise MPI, the new one is now.
+/* A new object of the ranks that live, in their old order, after a rank has died; one that dies meanwhile is left out too. All
+ * of them succeed, or none, but for EXPHIL_E_MEMORY. Collective over those that live. The old one is broken by it and still to be
+ * closed. Ranks that live must come, or it waits for them without limit: a rank that is stopped lives. If the old one is to
+ * finalise MPI, the new one is now.
  *   EXPHIL_E_UNSUPPORTED  MPI is not fault-tolerant: not built so, or not launched so
  *   else as exphil_mpi_open */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_mpi_shrink(exphil_mpi *mpi, exphil_mpi **smaller,

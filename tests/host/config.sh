@@ -22,7 +22,7 @@ expect 0 "3 updates" train --port 1 --blocks gru --hidden 8 --rate 0.1 --decay 0
 expect 0 "3 updates" train --config first.run.json --out second
 same first second
 same first.optimizer second.optimizer
-for name in config force mpi mpi-timeout preset resume; do
+for name in config force mpi ranks-timeout preset resume; do
   grep -q "\"$name\"" first.run.json && complain "$name is of the start, not of the run"
 done
 [ "$(value first.run.json files)" = '["a.slp", "b.slp"]' ] || complain "files: $(value first.run.json files)"
@@ -40,7 +40,8 @@ assert differ <= {"out", "started"} and first.keys() == second.keys(), differ
 END
 
 # every option of the help is there, once, by its name
-"$exphil" train --help | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' | grep -vxE 'help|config|preset|resume|force|mpi|mpi-timeout' | sort >helped
+"$exphil" train --help | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' |
+  grep -vxE 'help|config|preset|resume|force|mpi|ranks-timeout' | sort >helped
 python3 -c '
 import json
 run = json.load(open("first.run.json"))

@@ -312,6 +312,18 @@ def longer():
         process = subprocess.run([EXPHIL, "train", *noisy, "--updates", updates, "--out", "p.safetensors", *resumed, "../a.slp"],
                                  cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         check(process.returncode == 0 and says in process.stderr.decode(), f"{updates} updates: {process.stderr.decode()}")
+    # an end that stays is nothing to tell
+    folder = new_folder("stays")
+    words = [EXPHIL, "train", *noisy, "--updates", "3000", "--out", "p.safetensors", "--log", "log"]
+    for resumed in ([], ["--resume"]):
+        process = subprocess.Popen([*words, *resumed, "../a.slp"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE)
+        while process.poll() is None and whole_lines(folder) < (1000 if resumed else 20):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        err = process.communicate()[1].decode()
+        check("the run goes on to" not in err and "schedule" not in err, f"an end that stays is told: {err}")
+    check("goes on from update" in err, f"does not go on: {err}")
 
 
 # ---- the best weights -----------------------------------------------------------------------------------------------------

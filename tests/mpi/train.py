@@ -220,6 +220,12 @@ def refused():
     train("of3", 2, "--resume", "--updates", "12", "--hidden", "16", "--held-out", "0.4", "--keep", "2", status=1,
           says="exphil: --hidden: the")
 
+    train("asked", 2, status=1, says="--mpi: rank 0 has none and rank 1 has --resume", each=[here, [*here, "--resume"]])
+    shutil.copytree(work / "of2", work / "seen")
+    (work / "seen/other").mkdir()
+    train("seen", 2, status=1, says="--mpi: rank 0 has a run in --out p.st and rank 1 has none there",
+          each=[[*plan, "--resume", *GAMES], [*plan, "--resume", "--out", "other/p.st", *GAMES]])
+
     def one(words, status, says, **variables):
         done = subprocess.run([EXPHIL, *words], cwd=work, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               env={**os.environ, **variables})
@@ -232,9 +238,48 @@ def refused():
     one(["train", "1.slp", "--out", "x.st"], 1, "exphil launch has started 2 processes, and each would be a run of its own",
         EXPHIL_RANK="0", EXPHIL_RANKS="2", EXPHIL_LOCAL_RANK="0", EXPHIL_LOCAL_RANKS="2")
     one(["train", "--mpi", "--value", "detached", "1.slp", "--out", "x.st"], 2, "--mpi and --value")
-    one(["train", "--mpi-timeout", "5", "1.slp", "--out", "x.st"], 2, "--mpi-timeout is for --mpi")
+    one(["train", "--ranks-timeout", "5", "1.slp", "--out", "x.st"], 2, "--ranks-timeout is for --mpi")
     for command in ("eval", "learn", "play"):
         one([command, "--mpi"], 2, "unknown option --mpi")
+
+
+def bench(*words, ranks=2, status=0):
+    """What exphil bench says; a hang ends the test."""
+    got = subprocess.run([mpirun, "-n", str(ranks), EXPHIL, "bench", *words], cwd=work, stdin=subprocess.DEVNULL,
+                         capture_output=True, text=True, timeout=HANGS_S)
+    check(got.returncode == status, f"bench {' '.join(words)}: ended with {got.returncode}, not {status}: {got.stderr}")
+    return got
+
+
+def measured():
+    """exphil bench ranks: whole rows of all ways, and of what is reduced; no figure is judged."""
+    def report(*words):
+        return json.loads(bench("ranks", "--mpi", "--quick", "--json", *words).stdout)
+    of_two = report("--batch", "2", "--time", "4")
+    alone("learnt", "--updates", "2", "--save-minutes", "0")
+    of_file = report("--batch", "3", "--time", "4", "--weights", "learnt/p.st")
+    for found, names in ((of_two, ("mamba*2 256", "lstm*2 256")), (of_file, ("weights",))):
+        ways = [(row["what"].partition(",")[0], row["how"]) for row in found["rows"] if row["subject"] == "update, 2 ranks"]
+        check(ways == [(name, way) for name in names for way in ("alone", "side by side", "weak", "strong")], f"rows: {ways}")
+        reduced = [row["what"] for row in found["rows"] if row["subject"] == "reduction, 2 ranks"]
+        check(reduced == ["meeting", "sum", "sum", *names], f"rows of reductions: {reduced}")
+        check(all(row["p50_ns"] > 0 and row["items"] > 0 for row in found["rows"]), "a time is not positive")
+        check(len(found["facts"]) == 2 + 8 * len(names), f"facts: {found['facts'].keys()}")
+        check(all(one["value"] > 0 for one in found["facts"].values()), f"facts: {found['facts']}")
+        for name in names:
+            check(found["facts"][f"{name}: calls of all_reduce in an update"]["value"] == 3, "an update reduces three times")
+    data = (work / "learnt/p.st").read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    floats = of_file["facts"]["weights: floats that an update adds up"]["value"]
+    check(floats >= (len(data) - 8 - size) // 4, f"an update adds up {floats} floats, and the policy has more weights")
+    strong = [row["what"] for row in of_file["rows"] if row["how"] == "strong"]
+    check(strong == ["weights, B=1 T=4"], f"the first of two ranks has one of three lanes: {strong}")
+    bench("ranks", "--mpi", ranks=1, status=2)
+    bench("ranks", ranks=1, status=2)
+    bench("floors", "--mpi", ranks=1, status=2)
+    bench("ranks", "--mpi", "--plot", "x.svg", ranks=1, status=2)
+    (work / "there.json").write_text("")
+    bench("ranks", "--mpi", "--quick", "--out", "there.json", "nothing", status=1)
 
 
 # ---- runs that are ended --------------------------------------------------------------------------------------------------
@@ -278,7 +323,7 @@ def watched():
 def go_on():
     done = together([(ended, "term", 2, signal.SIGTERM, 143, "exphil: stopped by SIGTERM after update"),
                      (ended, "kill", 0, signal.SIGKILL, None, ""),
-                     (ended, "stop", 1, signal.SIGSTOP, 75, "--mpi: rank ", "--mpi-timeout", "2"),
+                     (ended, "stop", 1, signal.SIGSTOP, 75, "--mpi: rank ", "--ranks-timeout", "2"),
                      (launcher_ended,)])
     last = ["--updates", str(max(done) + 5), "--save-every", "4"]
     shutil.copytree(work / "term", work / "two")
@@ -300,7 +345,7 @@ LAST = ["--updates", "60", "--save-every", "4"]
 
 def fault(which, folder, draw):
     """Seconds from the signal until all ranks and what started them are gone. At any moment: before the first update, too."""
-    launch = Launch(folder, 3, *LAST, "--mpi-timeout", "2")
+    launch = Launch(folder, 3, *LAST, "--ranks-timeout", "2")
     launch.wait_for_lines(draw.randrange(0, 50))
     time.sleep(draw.random() * 0.02)
     names = [number for number in range(3) if number in launch.ranks()]
@@ -443,6 +488,7 @@ for module, mpirun in MPIS:
         ranks_are_one()
         if not ran:
             refused()
+            measured()
             go_on()
             watched()
         ran = module

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Two ranks on two hosts leave the bits of two ranks on one. The hosts are two network name spaces with names of their own, joined
-# by one cable (a veth pair); ranks have no way to each other but TCP over it. Needs root, iproute2 and Debian's Open MPI.
+# Two ranks on two hosts leave the bits of two ranks on one, and where the cable is cut all ends. The hosts are two network name
+# spaces with names of their own, joined by one cable (a veth pair); ranks have no way to each other but TCP over it. Needs root,
+# iproute2 and Debian's Open MPI.
 #
 #   two_hosts.sh PREFIX        where libexphil_mpi of Open MPI is installed, and libexphil and its program, or they are found
 set -eu
-[ $# -eq 1 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -eq 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
 source=$(cd "$(dirname "$0")/../.." && pwd)
 prefix=$(cd "$1" && pwd)
 a=exphil-a-$$ b=exphil-b-$$
@@ -55,7 +56,8 @@ export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" EXPHIL_
 
 # On host a, whose mpirun starts one rank on each host.
 on_two() {
-    ip netns exec "$a" unshare --uts sh -c 'hostname exphil-a; exec "$@"' sh timeout 120 mpirun.openmpi \
+    # shellcheck disable=SC2086
+    ip netns exec "$a" unshare --uts sh -c 'hostname exphil-a; exec "$@"' sh timeout 120 mpirun.openmpi ${notice-} \
         --mca plm_rsh_agent "$work/enter" --mca btl tcp,self --mca btl_tcp_if_include cable --mca oob_tcp_if_include cable \
         --host "$network.1,$network.2" -n 2 --bind-to none -x LD_LIBRARY_PATH -x EXPHIL_MPI_LIBRARY "$@"
 }
@@ -78,6 +80,26 @@ same() {
     echo "$name: the bits of two ranks on one host; $over bytes came over the cable"
 }
 
+# mpirun notices that a host is gone, before its ranks have told it, and ends all on both hosts; what was saved is gone on with.
+cut_off() {
+    set -- train --port 1 --blocks gru --hidden 8 --head-width 8 --time 20 --batch 6 --alone 0 --quiet --schedule constant \
+        --log "$work/cut.log" --out "$work/cut.st" --save-minutes 0 --save-every 5 "$work/drill.slp"
+    notice="--mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 3"
+    (
+        on_two "$program" "$@" --mpi --ranks-timeout 100 --updates 1000000 >"$work/said" 2>&1 && status=0 || status=$?
+        echo "$status" >"$work/status"
+    ) &
+    while [ ! -s "$work/cut.st.optimizer" ] && [ ! -e "$work/status" ]; do sleep 0.1; done
+    ip -n "$a" link set cable down
+    wait
+    [ "$(cat "$work/status")" = 205 ] || { cat "$work/said" >&2; fail "the cable was cut, and mpirun ended with $(cat "$work/status")"; }
+    [ -z "$(ip netns pids "$a")" ] || fail "ranks are left on the host that mpirun is on"
+    updates=$(($(grep -c '"kind":"train"' "$work/cut.log") + 5))
+    "$program" "$@" --resume --updates "$updates" >/dev/null || fail "the run that was cut off does not go on"
+    [ "$(grep -c '"kind":"train"' "$work/cut.log")" = "$updates" ] || fail "updates are missing behind a cut"
+    echo "the cable was cut: mpirun ended, and the run goes on"
+}
+
 # shellcheck disable=SC2046
 "${CC:-cc}" -O2 "$source/examples/ranks.c" -o "$work/ranks" \
     $(PKG_CONFIG_PATH=$libraries/pkgconfig:${PKG_CONFIG_PATH:-} pkg-config --cflags --libs exphil_mpi)
@@ -89,6 +111,7 @@ if "$program" train --help | grep -q -- '--mpi '; then
     "$program" drill --frames 400 --out "$work/drill.slp" >/dev/null
     same "exphil train --mpi" "$program" train --mpi --port 1 --blocks gru --hidden 8 --head-width 8 --time 20 --batch 6 \
         --updates 20 --alone 0 --quiet "$work/drill.slp" --out
+    cut_off
 else
     echo "this exphil has no train --mpi"
 fi
