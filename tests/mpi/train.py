@@ -207,7 +207,8 @@ def differ(folder, says, *each):
 def refused():
     plan = ["--updates", "3"]
     here = [*plan, GAMES[0]]
-    unequal = {"data": (" frames of data, rank 0 has ", [*plan, GAMES[1]]), "wide": ("rank 1 has model.hidden 16", [*here, "--hidden", "16"]),
+    unequal = {"data": ("rank 1 has other rows of data", [*plan, GAMES[1]]),
+               "wide": ("rank 1 has model.hidden 16", [*here, "--hidden", "16"]),
                "none": ("exphil: rank 1: none.slp", [*plan, "none.slp"])}
     together([(differ, folder, says, here, other) for folder, (says, other) in unequal.items()])
     train("few", 3, *plan, "--batch", "2", status=1, says="--batch 3 is the least")
