@@ -62,6 +62,7 @@ typedef struct machine_options {
     const char *device, *isa;
     int64_t threads;
     uint64_t memory_limit;
+    bool quiet; /* warnings alone are told of the device */
 } machine_options;
 
 /* A context for the command line; prints why not and returns false. machine NULL: one thread of the CPU. cancel may be

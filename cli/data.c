@@ -30,7 +30,7 @@ bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphi
     complain_of_limit(machine->memory_limit);
     config.log = log_line;
     config.log_level =
-        config.device ? EXPHIL_LOG_INFO : EXPHIL_LOG_WARNING; /* whose products a device takes */
+        config.device && !machine->quiet ? EXPHIL_LOG_INFO : EXPHIL_LOG_WARNING; /* whose products it takes */
     config.cancel = cancel;
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);

@@ -74,6 +74,8 @@ int launch_command(int argc, char **argv)
         .about =
             "Runs COMMAND in N processes on this machine, its ranks, and watches them. Across machines take "
             "mpirun or srun.\n"
+            "exphil launch --gpus all -- exphil train --device cuda ... trains one policy by all GPUs "
+            "(NCCL).\n"
             "Each finds its place in EXPHIL_RANK, EXPHIL_RANKS, EXPHIL_LOCAL_RANK, EXPHIL_LOCAL_RANKS, and "
             "as with\n"
             "torchrun in RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. "

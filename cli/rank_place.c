@@ -14,7 +14,7 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    {"exphil launch", {"EXPHIL_RANK", "EXPHIL_RANKS", "EXPHIL_LOCAL_RANK", "EXPHIL_LOCAL_RANKS"}, PARTS},
+    {RANK_PLACE_LAUNCH, {"EXPHIL_RANK", "EXPHIL_RANKS", "EXPHIL_LOCAL_RANK", "EXPHIL_LOCAL_RANKS"}, PARTS},
     {"torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}, PARTS},
     {"Open MPI",
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -171,6 +171,14 @@ bool rank_place_find(rank_place_get get, rank_place *place, char *why)
     const int32_t *part = of[taken].part;
     *place = (rank_place){families[taken].name, part[0], part[1], part[2], part[3]};
     return true;
+}
+
+int rank_place_descriptor(rank_place_get get, const char *name)
+{
+    char why[RANK_PLACE_WHY];
+    int32_t number;
+    const char *text = get(name);
+    return text && read_number(name, text, 0, RANK_PLACE_MOST, &number, why) ? (int)number : -1;
 }
 
 void rank_place_forget(void)

@@ -9,8 +9,11 @@
 
 enum { RANK_PLACE_MOST = 65536, RANK_PLACE_WHY = 320 };
 
+#define RANK_PLACE_LAUNCH "exphil launch"
+
 typedef struct rank_place {
-    const char *family; /* who says it, a constant: "exphil launch", "torchrun", "Open MPI", "MPICH", "SLURM";
+    const char
+        *family; /* who says it, a constant: RANK_PLACE_LAUNCH, "torchrun", "Open MPI", "MPICH", "SLURM";
                          * NULL: nobody does, and this process is alone (rank 0 of 1, and so on its machine) */
     int32_t rank, ranks; /* 0 to ranks-1; 1 to RANK_PLACE_MOST */
     int32_t local_rank,
@@ -32,6 +35,9 @@ typedef char *(*rank_place_get)(const char *name);
  * has the variables of the job; and it counts only beside SLURM_STEP_ID, because a batch script that srun did not start is
  * one process however many tasks the job has. An empty variable is set. why: RANK_PLACE_WHY bytes. */
 bool rank_place_find(rank_place_get get, rank_place *place, char *why);
+
+/* The descriptor that this variable names, as EXPHIL_ID_IN; -1: none. */
+int rank_place_descriptor(rank_place_get get, const char *name);
 
 /* Takes the variables of all families but SLURM's out of the environment, for children that get a place of their own. */
 void rank_place_forget(void);

@@ -11,7 +11,8 @@
 
 struct ranks {
     const ranks_engine *engine;
-    void *group; /* NULL: closed */
+    void *group;
+    bool closed;
     exphil_communicator communicator;
     double *said;           /* [ranks], of the last question */
     int32_t local, sharing; /* place on this machine; ranks that may use the same processors as this one */
@@ -47,30 +48,53 @@ const exphil_communicator *ranks_communicator(const ranks *r)
     return r ? &r->communicator : NULL;
 }
 
+void ranks_lend(const ranks *r, exphil_trainer_config *config)
+{
+    if (!r) return;
+    config->reduction = EXPHIL_REDUCTION_SUMS;
+    if (r->engine->on_device)
+        config->device_communicator = r->engine->on_device(r->group);
+    else
+        config->communicator = &r->communicator;
+}
+
 void ranks_together(ranks *r, bool together)
 {
     if (r) r->together = together;
 }
 
-/* Variables that say nothing whole are somebody else's. */
-bool ranks_none(void)
+const ranks_engine *ranks_engine_for(bool mpi)
 {
     char why[RANK_PLACE_WHY];
     rank_place place;
-    if (!rank_place_find(getenv, &place, why) || place.ranks == 1) return true;
-    fprintf(stderr,
-            "exphil: %s has started %d processes, and each would be a run of its own: exphil train --mpi, "
-            "started by mpirun or "
-            "srun, makes them one\n",
-            place.family, place.ranks);
-    return false;
+    if (mpi) return &ranks_by_mpi;
+    return rank_place_find(getenv, &place, why) && place.ranks > 1 ? &ranks_by_gpu : NULL;
+}
+
+bool ranks_started(void)
+{
+    char why[RANK_PLACE_WHY];
+    rank_place place;
+    return rank_place_find(getenv, &place, why) && place.family;
+}
+
+/* What launch has handed to others, as to an mpirun, is not theirs any more. */
+void ranks_saved(const ranks *r)
+{
+    char why[RANK_PLACE_WHY];
+    rank_place place;
+    const int descriptor = rank_place_descriptor(getenv, "EXPHIL_PROGRESS_OUT");
+    if (descriptor < 0 || (r && r->engine == &ranks_by_mpi) || !rank_place_find(getenv, &place, why) ||
+        !place.family || strcmp(place.family, RANK_PLACE_LAUNCH) != 0 || place.rank > 0)
+        return;
+    (void)!write(descriptor, "", 1); /* nobody may listen any more */
 }
 
 /* ---- what all say ---------------------------------------------------------------------------------------- */
 
 static bool broken(const ranks *r)
 {
-    return r->group && *r->engine->why(r->group);
+    return !r->closed && *r->engine->why(r->group);
 }
 
 /* The number of each rank, until the next question; NULL: they failed, and ranks_end says why. */
@@ -144,7 +168,7 @@ static bool find_processors(ranks *r)
     return all != NULL;
 }
 
-static int64_t gpu_count(void)
+static int64_t listed_gpus(void)
 {
     int64_t found = 0;
     for (int64_t i = 0, count = exphil_device_count(); i < count; i++) {
@@ -154,6 +178,36 @@ static int64_t gpu_count(void)
     return found;
 }
 
+static bool opens(int32_t number)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *context = NULL;
+    char device[RANKS_DEVICE];
+    (void)snprintf(device, sizeof device, "cuda:%" PRId32, number);
+    config.device = device;
+    config.threads = 1;
+    if (exphil_context_create(&config, &context, NULL) < 0) return false;
+    exphil_context_destroy(context);
+    return true;
+}
+
+/* Some systems list none before one was opened: this rank's own, if there is such, so that not all take memory of the first. */
+int64_t ranks_gpus(int32_t local)
+{
+    int64_t found = listed_gpus();
+    return found || !(opens(local) || (local > 0 && opens(0))) ? found : listed_gpus();
+}
+
+void ranks_choose_gpu(int32_t local, machine_options *machine, char *device)
+{
+    if (!machine->device || (strcmp(machine->device, "cuda") != 0 && strcmp(machine->device, "auto") != 0))
+        return;
+    int64_t gpus = ranks_gpus(local);
+    if (gpus < 2) return;
+    (void)snprintf(device, RANKS_DEVICE, "cuda:%" PRId64, local % gpus);
+    machine->device = device;
+}
+
 void ranks_machine(const ranks *r, machine_options *machine, char device[RANKS_DEVICE])
 {
     if (!r) return;
@@ -161,12 +215,7 @@ void ranks_machine(const ranks *r, machine_options *machine, char device[RANKS_D
         machine->threads = r->processors / r->sharing;
         if (machine->threads < 1) machine->threads = 1;
     }
-    if (!machine->device || (strcmp(machine->device, "cuda") != 0 && strcmp(machine->device, "auto") != 0))
-        return;
-    int64_t gpus = gpu_count();
-    if (gpus < 2) return;
-    (void)snprintf(device, RANKS_DEVICE, "cuda:%" PRId64, r->local % gpus);
-    machine->device = device;
+    ranks_choose_gpu(r->local, machine, device);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------------------- */
@@ -284,18 +333,21 @@ bool ranks_shrink(ranks *r)
 
 bool ranks_close(ranks *r)
 {
-    if (!r || !r->group) return true;
+    if (!r || r->closed) return true;
     r->failed = r->failed || broken(r) || r->engine->close(r->group) < 0;
-    if (!r->failed) r->group = NULL;
-    return !r->failed;
+    r->closed = !r->failed;
+    return r->closed;
 }
 
 int ranks_end(ranks *r, int status)
 {
-    if (!r || !r->group) return status;
+    if (!r) return status;
     fflush(stdout);
-    if (!broken(r) && !r->together && !r->failed) end_all(r, status);
-    if (ranks_close(r)) return status;
+    if (!r->closed && !broken(r) && !r->together && !r->failed) end_all(r, status);
+    if (ranks_close(r)) {
+        if (r->engine->release) r->engine->release(r->group);
+        return status;
+    }
     fprintf(stderr, "exphil: %s: %s\n", r->engine->name,
             broken(r)    ? r->engine->why(r->group)
             : r->lost[0] ? "the ranks that are left cannot go on"

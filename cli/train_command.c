@@ -93,6 +93,7 @@ static bool has_past(const train_options *o)
 /* The losses of outcomes are of one rank. */
 static bool check_ranks(const option_command *command, const train_options *o)
 {
+    const ranks_engine *engine = ranks_engine_for(o->mpi);
     if (o->shards & (o->shards - 1))
         fprintf(stderr, "exphil: --shards wants a power of two, not %" PRId64 "\n", o->shards);
     else if (o->batch > 0 && o->batch % o->shards)
@@ -101,13 +102,13 @@ static bool check_ranks(const option_command *command, const train_options *o)
     else if (o->shards > 1 && o->accumulate > 1)
         fprintf(stderr,
                 "exphil: --shards and --accumulate: a larger --batch in more shards takes no more memory\n");
-    else if (options_given(command, "ranks-timeout") && !o->mpi)
-        fprintf(stderr, "exphil: --ranks-timeout is for --mpi\n");
-    else if (o->mpi && o->outcome.learns)
-        fprintf(
-            stderr,
-            "exphil: --mpi and --value: what comes of frames is learnt by one process alone; --rewards none "
-            "makes the head without\n");
+    else if (options_given(command, "ranks-timeout") && !engine && !ranks_started())
+        fprintf(stderr, "exphil: --ranks-timeout is for several processes: --mpi, or exphil launch\n");
+    else if (engine && o->outcome.learns)
+        fprintf(stderr,
+                "exphil: %s and --value: what comes of frames is learnt by one process alone; --rewards none "
+                "makes the head without\n",
+                engine == &ranks_by_mpi ? "--mpi" : "exphil launch");
     else
         return true;
     return false;
@@ -402,9 +403,8 @@ static const option_entry entries[] = {
      "updates over which --own-past is reached (default 0: at once)"},
     {"accumulate", OPTION_INT, &asked.accumulate, "N", "batches whose gradients make one update (default 1)"},
     {"shards", OPTION_INT, &asked.shards, "N",
-     "same bits with any number of ranks (--mpi) that divides N, a power of two; a batch is computed in so "
-     "many parts "
-     "(default 1)"},
+     "same bits with any number of ranks (--mpi, exphil launch) that divides N, a power of two; a batch is "
+     "computed in so many parts (default 1)"},
     {"checkpoint-blocks", OPTION_INT, &asked.checkpoint_blocks, "N",
      "recompute activations N blocks at a time, same result: 1 saves most memory, all of them none "
      "(default 0: keep them)"},
@@ -486,9 +486,10 @@ static const option_entry entries[] = {
      "all "
      "of them (default: alone)"},
     {"ranks-timeout", OPTION_NUMBER, &asked.ranks_timeout, "SECONDS",
-     "that such a process waits for another, as while one reads data and another is done (default 600)"},
+     "that a process of --mpi or exphil launch waits for another, as while one reads data and another is "
+     "done (default 600)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N",
-     "processor threads (default 0: one per core; with --mpi the share of this process)"},
+     "processor threads (default 0: one per core; of several processes the share of this one)"},
     {"workers", OPTION_INT, &asked.workers, "N",
      "threads of those that make batches, which change none (default 1; of games one of four, at most 4)"},
     {"memory", OPTION_BYTES, &asked.memory_bytes, "BYTES",
@@ -505,8 +506,9 @@ static const option_entry entries[] = {
 
 static bool open_ranks(train_options *o)
 {
-    const ranks_wanted wanted = {.timeout = o->ranks_timeout, .tree = o->shards > 1};
-    return o->mpi ? ranks_open(&ranks_by_mpi, &wanted, &o->ranks) : ranks_none();
+    const ranks_wanted wanted = {.timeout = o->ranks_timeout, .tree = o->shards > 1, .machine = o->machine};
+    const ranks_engine *engine = ranks_engine_for(o->mpi);
+    return !engine || ranks_open(engine, &wanted, &o->ranks);
 }
 
 int train_command(int argc, char **argv)
@@ -520,9 +522,11 @@ int train_command(int argc, char **argv)
             "Ctrl-C, SIGTERM and SIGHUP save a checkpoint and end with status 130, 143 and 129, a second one "
             "at "
             "once;\n--resume goes on to the last bit. With --held-out the best weights are kept too.\n"
-            "mpirun -n 4 exphil train --mpi ... trains by four processes, to the weights of one but for "
-            "rounding; status 75 "
-            "says that\none of them failed, and that --resume may be tried.\n"
+            "mpirun -n 4 exphil train --mpi ... trains by four processes, exphil launch --gpus all -- exphil "
+            "train --device cuda ...\n"
+            "by one for each GPU of this machine, to the weights of one but for rounding; status 75 says "
+            "that "
+            "one of them failed,\nand that --resume may be tried.\n"
             "At the end it scores: nll is minus the log of the probability that the policy gave to what was "
             "pressed, nats\na frame, summed over the parts of the controller; the training objective is what "
             "was minimised: the mean over a\nhead's bits, with --smoothing, --focal and --button-weight. Its "

@@ -113,8 +113,7 @@ static bool make_trainer(train_state *r)
     exphil_error error = EXPHIL_ERROR_INIT;
     train_losses losses;
     train_trainer_config(r, &losses, &config);
-    if (r->prefetcher) config.communicator = ranks_communicator(r->options->ranks);
-    config.reduction = config.communicator ? EXPHIL_REDUCTION_SUMS : EXPHIL_REDUCTION_MEANS;
+    if (r->prefetcher) ranks_lend(r->options->ranks, &config);
     if (exphil_trainer_create(r->model, r->optimizer, r->prefetcher, &config, &r->trainer, &error) >= 0)
         return true;
     ranks_together(r->options->ranks, r->prefetcher != NULL);

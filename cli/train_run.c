@@ -100,34 +100,74 @@ static void show_words(const train_state *r, char *to, size_t size)
         (void)snprintf(to + used, size - used, "  %" PRId32 " ranks", ranks_count(r->options->ranks));
 }
 
+/* A GPU tells of an update in a later call, and of the first one twice. */
+static void take(train_state *r, const exphil_metrics *m)
+{
+    if (m->update <= r->done) return;
+    measure(r, m);
+    train_estimate(r, m, &r->bar);
+    if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, m);
+}
+
+static void take_refused(train_state *r, const exphil_error *error)
+{
+    if (train_first(r)) complain("update", error);
+    keep_bad_batch(r, error);
+    r->history.refused++;
+    r->skipped++;
+}
+
+/* The update that a GPU is still at comes to its end, and counts: what is done at an update is then done at that one. */
+static bool settle(train_state *r)
+{
+    exphil_metrics metrics = EXPHIL_METRICS_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_status status = exphil_trainer_wait(r->trainer, &metrics, &error);
+    if (status == EXPHIL_E_NUMERIC)
+        take_refused(r, &error);
+    else if (status < 0)
+        return fail_update(r, &error);
+    else
+        take(r, &metrics);
+    return true;
+}
+
+/* Is the next update one at which something is done? */
+static bool nears(const train_state *r)
+{
+    const int64_t next = r->done + 1;
+    return next >= r->updates || due(next, r->options->save_every) || due(next, r->every);
+}
+
+/* What is due after an update. */
+static bool go_on(train_state *r)
+{
+    char words[224];
+    if (watch_due(r) && !watch_score(r)) return train_stopping(r);
+    bool last = r->done == r->updates || watch_over(r), save = keep_due(r);
+    show_words(r, words, sizeof words);
+    progress_show(&r->bar, r->done, r->loss, words, r->frames_per_second, last);
+    return train_agree(r, true, &save) && (last || !save || (settle(r) && keep_save(r)));
+}
+
 /* One update and what is due after it. */
 static bool one_update(train_state *r)
 {
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    char words[224];
     exphil_status status;
     do
         status = r->options->outcome.learns ? outcome_step(r, &metrics, &error)
                                             : exphil_trainer_step(r->trainer, &metrics, &error);
     while (status < 0 && train_mend(r, &error));
     if (status == EXPHIL_E_NUMERIC) {
-        if (train_first(r)) complain("update", &error);
-        keep_bad_batch(r, &error);
-        r->history.refused++;
-        r->skipped++;
+        take_refused(r, &error);
         return true;
     }
     if (status == EXPHIL_E_CANCELLED) return !r->options->ranks || train_agree(r, true, NULL);
     if (status < 0) return fail_update(r, &error);
-    measure(r, &metrics);
-    train_estimate(r, &metrics, &r->bar);
-    if (due(r->done, r->options->log_every) || r->done == r->updates) log_metrics(r, &metrics);
-    if (watch_due(r) && !watch_score(r)) return train_stopping(r);
-    bool last = r->done == r->updates || watch_over(r), save = keep_due(r);
-    show_words(r, words, sizeof words);
-    progress_show(&r->bar, r->done, r->loss, words, r->frames_per_second, last);
-    return train_agree(r, true, &save) && (last || !save || keep_save(r));
+    take(r, &metrics);
+    return (!nears(r) || settle(r)) && go_on(r);
 }
 
 void train_advise_damage(const train_state *r)
@@ -184,14 +224,14 @@ static bool update_all(train_state *r)
     if (watch_due(r) && !watch_score(r) && !train_stopping(r)) return false;
     while (r->done < r->updates && !train_stopping(r) && !watch_over(r)) {
         int64_t before = r->done;
-        if (!one_update(r)) return r->damaged && keep_learnt(r);
+        if (!one_update(r)) return r->damaged && settle(r) && keep_learnt(r);
         refused = r->done == before && !train_stopping(r) ? refused + 1 : 0;
         if (refused == 10) {
             if (train_first(r)) fprintf(stderr, "exphil: ten updates in a row were refused; stopping\n");
             return false;
         }
     }
-    return true;
+    return settle(r);
 }
 
 static bool loop(train_state *r)

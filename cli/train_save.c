@@ -129,6 +129,7 @@ bool keep_save(train_state *r)
     if (!hold(r, save_all)) return false;
     r->saved = r->done;
     r->saved_ns = now_ns();
+    ranks_saved(r->options->ranks);
     return true;
 }
 

@@ -460,7 +460,9 @@ static exphil_status join(xph_comm *comm, const uint8_t *id_bytes, int64_t until
     memcpy(&id, id_bytes, sizeof id);
     int code = library.ncclCommInitRankConfig(&comm->nccl, comm->ranks, id, comm->rank, &config);
     if (!is_bad(code)) code = come(comm, NULL, until);
-    return code ? fail(comm, error, EXPHIL_E_IO, code, "coming together") : EXPHIL_OK;
+    /* two ranks on one GPU, say: it would fail again */
+    const exphil_status status = code == NC_INVALID_USAGE ? EXPHIL_E_INVALID : EXPHIL_E_IO;
+    return code ? fail(comm, error, status, code, "coming together") : EXPHIL_OK;
 }
 
 /* What of a rank's is not as ours. */

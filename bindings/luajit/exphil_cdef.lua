@@ -162,6 +162,7 @@ exphil_status exphil_trainer_create(const exphil_model *model, exphil_optimizer 
 typedef struct exphil_metrics { size_t struct_size; int64_t update; int64_t epoch; int64_t frames; double loss; double head_loss[16]; double gradient_norm; double rate; double loss_scale; int64_t time_ns; int64_t waited_ns; int64_t skipped; } exphil_metrics;
 exphil_status exphil_trainer_step(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error);
 exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_batch *batch, exphil_metrics *metrics, exphil_error *error);
+exphil_status exphil_trainer_wait(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error);
 enum { EXPHIL_WEIGHTS = 0, EXPHIL_WEIGHTS_AVERAGED = 1 };
 exphil_status exphil_trainer_model(const exphil_trainer *trainer, int32_t which, exphil_model **model, exphil_error *error);
 exphil_status exphil_trainer_save(const exphil_trainer *trainer, const char *path, exphil_error *error);

@@ -1303,6 +1303,11 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step_batch(exphil_train
                                                                     exphil_metrics *metrics,
                                                                     exphil_error *error);
 
+/* Waits for the update that a GPU still works on; metrics, which may be NULL, and EXPHIL_E_NUMERIC are then those of that one.
+ * Where none is under way: those of the last one that this trainer has made, if any, and EXPHIL_OK. A call of this rank alone. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_wait(exphil_trainer *trainer,
+                                                              exphil_metrics *metrics, exphil_error *error);
+
 /* Which weights of a trainer: the current ones, or their average (EXPHIL_E_STATE if ema_decay is 0). */
 enum { EXPHIL_WEIGHTS = 0, EXPHIL_WEIGHTS_AVERAGED = 1 };
 /* A new model with the current weights. */

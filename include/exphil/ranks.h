@@ -146,26 +146,38 @@ enum {
 /* One rank of a group, with a GPU of its own. */
 typedef struct exphil_ranks_config {
     size_t struct_size;
-    const uint8_t *id;         /* [EXPHIL_RANKS_ID_BYTES] */
-    const exphil_model *model; /* that is trained: its gradients are the longest sum */
-    int32_t rank, ranks;       /* 0 <= rank < ranks <= 256 */
-    int32_t sums;              /* EXPHIL_SUMS_... */
-    int32_t start_ms;          /* how long open waits for the other ranks; 0 = 600000 */
-    int32_t timeout_ms;        /* of the communicator; 0 = 30000 */
-    int32_t reserved;          /* must be 0 */
+    const uint8_t *id; /* [EXPHIL_RANKS_ID_BYTES] */
+    /* of that GPU: the trainer's, or another one of the same GPU. Kept until destroy */
+    exphil_context *context;
+    /* a longer sum goes in pieces of so many bytes, for each of which the GPU has memory; they change no bits. 4096 or more,
+     * 0 = 64 MiB. EXPHIL_SUMS_PLAIN has neither */
+    int64_t piece_bytes;
+    int32_t rank, ranks; /* 0 <= rank < ranks <= 256 */
+    int32_t sums;        /* EXPHIL_SUMS_... */
+    int32_t start_ms;    /* how long open waits for the other ranks; 0 = 600000 */
+    int32_t timeout_ms;  /* of the communicators; 0 = 30000 */
+    int32_t reserved;    /* must be 0 */
 } exphil_ranks_config;
 /* clang-format off */
-#define EXPHIL_RANKS_CONFIG_INIT { sizeof(exphil_ranks_config), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define EXPHIL_RANKS_CONFIG_INIT { sizeof(exphil_ranks_config), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* By all ranks at once; waits for them. EXPHIL_E_INVALID names the field; EXPHIL_E_MISMATCH the rank that has other ranks, sums or
- * another size of model; EXPHIL_E_IO: start_ms is over, or the library failed. ranks is of the model's context. */
+/* By all ranks at once; waits for them. EXPHIL_E_INVALID names the field, or two ranks have one GPU; EXPHIL_E_MISMATCH names the
+ * rank that has other ranks, sums or pieces; EXPHIL_E_IO: start_ms is over, or the library failed; EXPHIL_E_CANCELLED: the
+ * context's hook said so. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_open(const exphil_ranks_config *config,
                                                             exphil_ranks **ranks, exphil_error *error);
 /* For exphil_trainer_config; good until destroy. Serves one trainer. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_communicator(exphil_ranks *ranks,
                                                                     exphil_device_communicator *communicator,
                                                                     exphil_error *error);
+/* The same ranks as a communicator of the host's memory, which waits for its sums: for what a program asks its ranks before it has
+ * a trainer, and between the calls of one, after exphil_trainer_wait if it made updates. Good until destroy; from the thread that
+ * calls the trainer. Its all_reduce gives 0, or a status (EXPHIL_E_IO: a rank did not come within timeout_ms, or is gone), after
+ * which the state of the other communicator is EXPHIL_RANKS_FAILED. */
+EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_ranks_host_communicator(exphil_ranks *ranks,
+                                                                         exphil_communicator *communicator,
+                                                                         exphil_error *error);
 /* After the end of the trainer, or when it has another communicator; by all ranks, but one that failed does not wait for them.
  * NULL is allowed. */
 EXPHIL_API void exphil_ranks_destroy(exphil_ranks *ranks);

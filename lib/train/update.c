@@ -301,3 +301,16 @@ exphil_status exphil_trainer_step_batch(exphil_trainer *trainer, const exphil_ba
     xph_trainer_leave(trainer);
     return status;
 }
+
+exphil_status exphil_trainer_wait(exphil_trainer *trainer, exphil_metrics *metrics, exphil_error *error)
+{
+    XPH_TRY(xph_trainer_enter(trainer, error));
+    const int64_t began = xph_clock_ns();
+    const gathered none = {.parts = 0};
+    exphil_status status = XPH_CHECK_OUTPUT(exphil_metrics, metrics, error);
+    if (status >= 0) status = xph_trainer_settle(trainer, error);
+    if (status >= 0) status = say_late(trainer, error);
+    if (status >= 0) status = give_metrics(trainer, &none, began, metrics, error);
+    xph_trainer_leave(trainer);
+    return status;
+}

@@ -424,7 +424,7 @@ static void ranks_that_differ_are_named(void **state)
     two_that_differ("was opened with other flags", EXPHIL_E_MISMATCH, other_flags);
     two_that_differ("was opened with other bytes", EXPHIL_E_MISMATCH, other_bytes);
     two_that_differ("ranks do not fit together", EXPHIL_E_IO, other_ranks);
-    two_that_differ("Duplicate GPU detected", EXPHIL_E_IO, same_device);
+    two_that_differ("Duplicate GPU detected", EXPHIL_E_INVALID, same_device);
     ranks_id(id);
     meeting *m = meeting_make(2);
     for (int i = 0; i < 2; i++) {

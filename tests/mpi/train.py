@@ -239,7 +239,7 @@ def refused():
     one(["train", "1.slp", "--out", "x.st"], 1, "exphil launch has started 2 processes, and each would be a run of its own",
         EXPHIL_RANK="0", EXPHIL_RANKS="2", EXPHIL_LOCAL_RANK="0", EXPHIL_LOCAL_RANKS="2")
     one(["train", "--mpi", "--value", "detached", "1.slp", "--out", "x.st"], 2, "--mpi and --value")
-    one(["train", "--ranks-timeout", "5", "1.slp", "--out", "x.st"], 2, "--ranks-timeout is for --mpi")
+    one(["train", "--ranks-timeout", "5", "1.slp", "--out", "x.st"], 2, "--ranks-timeout is for several processes")
     for command in ("eval", "learn", "play"):
         one([command, "--mpi"], 2, "unknown option --mpi")
 

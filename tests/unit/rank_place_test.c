@@ -178,12 +178,23 @@ static void places_are_forgotten(void **state)
     assert_non_null(getenv("SLURM_PROCID"));
 }
 
+static void descriptors_are_found(void **state)
+{
+    static const char *const set[] = {"A=0", "B=17", "C=", "D=-1", "E=3x", "F=99999999999", NULL};
+    environment = set;
+    assert_int_equal(rank_place_descriptor(look, "A"), 0);
+    assert_int_equal(rank_place_descriptor(look, "B"), 17);
+    for (const char *const *name = (const char *const[]){"C", "D", "E", "F", "G", NULL}; *name; name++)
+        assert_int_equal(rank_place_descriptor(look, *name), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_are_found),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(places_are_forgotten),
+        cmocka_unit_test(descriptors_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

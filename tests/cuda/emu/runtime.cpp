@@ -7,8 +7,24 @@ namespace
 using namespace emu;
 
 CUstream_st *null_stream; /* one of the objects, once it was used */
-int device_count = 1;
-cudaError_t device_error;
+/* EXPHIL_EMULATED_GPUS: how many a program finds; of them those that CUDA_VISIBLE_DEVICES numbers. */
+int devices_of_environment()
+{
+    const char *count = getenv("EXPHIL_EMULATED_GPUS"), *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (!count) return 1;
+    const long all = strtol(count, nullptr, 10);
+    int seen = 0;
+    for (const char *at = visible; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] != 0)) {
+        char *end;
+        const long which = strtol(at, &end, 10);
+        if (end == at || which < 0 || which >= all) break;
+        seen++;
+    }
+    return visible ? seen : static_cast<int>(all);
+}
+
+int device_count = devices_of_environment();
+cudaError_t device_error = device_count ? cudaSuccess : cudaErrorNoDevice;
 size_t memory_limit;
 int64_t failing_allocation;
 thread_local cudaError_t last_error;

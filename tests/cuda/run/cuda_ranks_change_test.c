@@ -66,12 +66,13 @@ typedef struct member {
     if ((call) < 0) fail_msg("%s: %s", #call, error_.message);                                               \
   } while (0)
 
-static member join(const scene *s, const exphil_model *model, int which, int32_t rank, int32_t ranks)
+static member join(const scene *s, exphil_context *context, int which, int32_t rank, int32_t ranks)
 {
     exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
     member m = {.with = EXPHIL_DEVICE_COMMUNICATOR_INIT};
     config.id = s->id[which];
-    config.model = model;
+    config.context = context;
+    config.piece_bytes = 1 << 20; /* 64 MiB take long to be forbidden */
     config.rank = rank;
     config.ranks = ranks;
     config.sums = s->sums;
@@ -95,7 +96,6 @@ static exphil_prefetcher *lanes_of(const train_run *run, const train_plan *plan,
     return prefetcher;
 }
 
-/* A trainer without ranks is made first, for only a model says how much they add up. */
 static train_run begin(scene *s, thread_rank *rank, train_plan plan, sums_by by, member *m)
 {
     char device[16];
@@ -112,7 +112,7 @@ static train_run begin(scene *s, thread_rank *rank, train_plan plan, sums_by by,
     exphil_trainer_destroy(run.trainer);
     run.trainer = NULL;
     if (by == NCCL) {
-        *m = join(s, run.model, 0, rank->rank, rank->ranks);
+        *m = join(s, run.context, 0, rank->rank, rank->ranks);
         own.trainer.device_communicator = &m->with;
         own.trainer.communicator = NULL;
     }
@@ -165,7 +165,7 @@ static void change(scene *s, thread_rank *rank, const train_plan *plan, train_ru
 {
     exphil_prefetcher *next = lanes_of(run, plan, rank->rank, s->left);
     member other = {.ranks = NULL};
-    if (s->then == NCCL) other = join(s, run->model, 1, rank->rank, s->left);
+    if (s->then == NCCL) other = join(s, run->context, 1, rank->rank, s->left);
     if (s->then == NCCL)
         CHECK(exphil_trainer_set_device_communicator(run->trainer, &other.with, next, error));
     else
@@ -408,7 +408,7 @@ static void asks_in_vain(thread_rank *rank)
     train_plan plan = plan_of(s->blocks, s->shards), wrong = plan;
     train_run run = begin(s, rank, plan, NCCL, &m);
     train(s, rank->rank, &run, BEFORE);
-    member other = join(s, run.model, 1, rank->rank, s->ranks);
+    member other = join(s, run.context, 1, rank->rank, s->ranks);
     exphil_error error = EXPHIL_ERROR_INIT;
     wrong.sampling.seed = 99;
     exphil_prefetcher *next = lanes_of(&run, &wrong, rank->rank, s->ranks);

@@ -25,6 +25,7 @@ static train_plan plan_of(const char *blocks)
 typedef struct group {
     train_plan plan;
     int32_t ranks, sums;
+    int64_t piece_bytes;
     uint8_t id[EXPHIL_RANKS_ID_BYTES];
     int32_t leaves; /* this rank is gone after two updates; -1: none */
     int64_t updates;
@@ -55,7 +56,27 @@ static void train(group *g, int32_t rank, train_run *run)
     g->all[rank] = train_snapshot(run->trainer, &g->bytes);
 }
 
-/* The trainer is made a second time, for only a model says how much is summed. */
+enum { ASKED = 20000 /* doubles: more than go at once */ };
+
+/* Of the host's memory, before there is a trainer. */
+static void ask(exphil_ranks *ranks, int32_t rank, int32_t count, exphil_error *error)
+{
+    exphil_communicator with = {.struct_size = sizeof with};
+    double *number = calloc(ASKED, sizeof *number);
+    float own[3] = {0.5f, (float)rank, 1.0f};
+    assert_ok(exphil_ranks_host_communicator(ranks, &with, error));
+    assert_int_equal(with.rank, rank);
+    assert_int_equal(with.ranks, count);
+    for (int64_t i = rank; i < ASKED; i += count) number[i] = (double)i + 0.25;
+    assert_int_equal(with.all_reduce(with.user, number, ASKED, EXPHIL_TYPE_F64), 0);
+    for (int64_t i = 0; i < ASKED; i++)
+        if (number[i] < (double)i + 0.25 || number[i] > (double)i + 0.25)
+            fail_msg("rank %d: number %d is %g", rank, (int)i, number[i]);
+    assert_int_equal(with.all_reduce(with.user, own, 3, EXPHIL_TYPE_F32), 0);
+    assert_true(own[0] == 0.5f * (float)count && own[2] == (float)count);
+    free(number);
+}
+
 static void one_rank(thread_rank *rank)
 {
     group *g = rank->user;
@@ -73,12 +94,14 @@ static void one_rank(thread_rank *rank)
     train_run run = train_begin(&own);
     exphil_trainer_destroy(run.trainer);
     config.id = g->id;
-    config.model = run.model;
+    config.context = run.context;
+    config.piece_bytes = g->piece_bytes ? g->piece_bytes : 1 << 20; /* 64 MiB take long to be forbidden */
     config.rank = rank->rank;
     config.ranks = rank->ranks;
     config.sums = g->sums;
-    config.timeout_ms = g->leaves < 0 ? 120000 : 300;
+    config.timeout_ms = g->leaves < 0 ? 120000 : 2000; /* a rank that is slow is none that is gone */
     if (exphil_ranks_open(&config, &ranks, error) < 0) fail_msg("rank %d: %s", rank->rank, error->message);
+    if (g->leaves < 0) ask(ranks, rank->rank, rank->ranks, error);
     assert_ok(exphil_ranks_communicator(ranks, &with, error));
     own.trainer.device_communicator = &with;
     own.trainer.reduction = EXPHIL_REDUCTION_SUMS;
@@ -171,6 +194,23 @@ static void shards_have_the_same_bits(void **state)
     for (int i = 1; i <= 2; i++) assert_memory_equal(losses[i] + 1, losses[0] + 1, UPDATES * sizeof(double));
 }
 
+/* Sums in many pieces have the bits of those at once, and a program's own numbers go through the same ranks. */
+static void pieces_change_no_bits(void **state)
+{
+    group g[2];
+    for (int i = 0; i < 2; i++) {
+        g[i] = (group){.plan = plan_of("mlp"), .ranks = 2, .leaves = -1, .updates = 3};
+        g[i].piece_bytes = i ? 4096 + 8 : 0;
+        run_group(&g[i]);
+        emulated_clean();
+    }
+    for (int32_t r = 0; r < 2; r++) {
+        if (g[1].status[r] < 0) fail_msg("rank %d: %s", r, g[1].error[r].message);
+        assert_memory_equal(g[1].all[r], g[0].all[r], g[0].bytes);
+    }
+    for (int i = 0; i < 2; i++) free_group(&g[i]);
+}
+
 /* The others wait for its next meeting, no longer than they must. */
 static void a_rank_that_is_gone(void **state)
 {
@@ -182,6 +222,53 @@ static void a_rank_that_is_gone(void **state)
         if (!strstr(g.error[r].message, "communicator")) fail_msg("rank %d: %s", r, g.error[r].message);
     }
     free_group(&g);
+}
+
+/* Who asks the others waits no longer than it must, and is told so from then on at once. */
+static void one_that_asks(thread_rank *rank)
+{
+    group *g = rank->user;
+    char device[16];
+    exphil_context_config where = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
+    exphil_device_communicator with = EXPHIL_DEVICE_COMMUNICATOR_INIT;
+    exphil_communicator all = {.struct_size = sizeof all};
+    exphil_context *context = NULL;
+    exphil_ranks *ranks = NULL;
+    double number = 1.0;
+    snprintf(device, sizeof device, "cuda:%d", rank->rank);
+    where.device = device;
+    where.backend_path = EMULATED_FOLDER;
+    assert_ok(exphil_context_create(&where, &context, NULL));
+    config.id = g->id;
+    config.context = context;
+    config.rank = rank->rank;
+    config.ranks = rank->ranks;
+    config.timeout_ms = 300;
+    config.piece_bytes = 4096;
+    assert_ok(exphil_ranks_open(&config, &ranks, NULL));
+    assert_ok(exphil_ranks_communicator(ranks, &with, NULL));
+    assert_ok(exphil_ranks_host_communicator(ranks, &all, NULL));
+    assert_int_equal(with.state(with.user), EXPHIL_RANKS_OK);
+    if (rank->rank != g->leaves)
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(all.all_reduce(all.user, &number, 1, EXPHIL_TYPE_F64), EXPHIL_E_IO);
+            assert_int_equal(with.state(with.user), EXPHIL_RANKS_FAILED);
+        }
+    else
+        with.abort(with.user);
+    exphil_ranks_destroy(ranks);
+    exphil_context_destroy(context);
+}
+
+static void nobody_answers(void **state)
+{
+    group g = {.ranks = 2, .leaves = 1};
+    void *user[MOST] = {&g, &g};
+    emulated_nccl(MOST);
+    make_id(&g);
+    thread_ranks_run(g.ranks, one_that_asks, user, (thread_how){0, -1, false});
+    emulated_gpu()->devices(1, 0);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------- */
@@ -202,30 +289,6 @@ static exphil_status make(const train_run *run, const exphil_trainer_config *how
     exphil_status status = exphil_trainer_create(run->model, run->optimizer, NULL, how, &trainer, error);
     exphil_trainer_destroy(trainer);
     return status;
-}
-
-static void refused_groups(const exphil_model *model)
-{
-    exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
-    exphil_ranks *ranks = NULL;
-    uint8_t id[EXPHIL_RANKS_ID_BYTES] = {0};
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: id is NULL");
-    config.id = id;
-    config.model = model;
-    config.ranks = 300;
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: rank 0 of 300 ranks, at most 256");
-    config.ranks = 1;
-    config.sums = 3;
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: sums is 3, not EXPHIL_SUMS_...");
-    config.sums = EXPHIL_SUMS_PLAIN;
-    config.reserved = -3;
-    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "ranks config: reserved is -3, must be 0");
-    assert_null(ranks);
 }
 
 static void refusals(void **state)
@@ -259,8 +322,6 @@ static void refusals(void **state)
     with.abort = NULL;
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
     assert_string_equal(error.message, "device_communicator: abort is NULL");
-    refused_groups(run.model);
-    exphil_ranks_destroy(NULL);
     train_end(&run);
     plan.device = NULL;
     run = train_begin(&plan);
@@ -273,6 +334,43 @@ static void refusals(void **state)
     assert_string_equal(error.message,
                         "device_communicator: cpu works in the host's memory: give a communicator");
     train_end(&run);
+    emulated_clean();
+}
+
+static void wrong_ranks(void **state)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_context *context = emulated_context();
+    exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
+    exphil_ranks *ranks = NULL;
+    uint8_t id[EXPHIL_RANKS_ID_BYTES] = {0};
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: id is NULL");
+    config.id = id;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: context is NULL");
+    config.context = context;
+    config.ranks = 300;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: rank 0 of 300 ranks, at most 256");
+    config.ranks = 1;
+    config.sums = 3;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: sums is 3, not EXPHIL_SUMS_...");
+    config.sums = EXPHIL_SUMS_TREE;
+    config.piece_bytes = 4095;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: piece_bytes is 4095, must be 0, or 4096 or more");
+    config.piece_bytes = 4096;
+    config.reserved = -3;
+    assert_int_equal(exphil_ranks_open(&config, &ranks, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks config: reserved is -3, must be 0");
+    assert_null(ranks);
+    exphil_communicator with = {.struct_size = sizeof with};
+    assert_int_equal(exphil_ranks_host_communicator(NULL, &with, &error), EXPHIL_E_INVALID);
+    assert_string_equal(error.message, "ranks is NULL");
+    exphil_ranks_destroy(NULL);
+    exphil_context_destroy(context);
     emulated_clean();
 }
 
@@ -327,9 +425,15 @@ static void by_a_hosts_communicator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_train_as_one),           cmocka_unit_test(shards_have_the_same_bits),
-        cmocka_unit_test(a_rank_that_is_gone),          cmocka_unit_test(refusals),
-        cmocka_unit_test(other_processors_are_refused), cmocka_unit_test(by_a_hosts_communicator),
+        cmocka_unit_test(ranks_train_as_one),
+        cmocka_unit_test(shards_have_the_same_bits),
+        cmocka_unit_test(pieces_change_no_bits),
+        cmocka_unit_test(a_rank_that_is_gone),
+        cmocka_unit_test(nobody_answers),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(wrong_ranks),
+        cmocka_unit_test(other_processors_are_refused),
+        cmocka_unit_test(by_a_hosts_communicator),
     };
     setenv("EXPHIL_NCCL", EMULATED_NCCL, 1);
     setenv("EXPHIL_CUBLASLT", "none", 1);

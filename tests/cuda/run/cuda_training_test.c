@@ -496,6 +496,44 @@ static void overflow_is_refused(void **state)
     emulated_clean();
 }
 
+/* Of the update that the device is still at, without another one behind it; what it came to is said once. */
+static void the_last_update_is_waited_for(void **state)
+{
+    late();
+    train_plan plan = on_gpu(train_plan_of("lstm", EXPHIL_MODE_CARRY));
+    plan.by_hand = true;
+    train_run run = train_begin(&plan), other = train_begin(&plan);
+    exphil_batch good = train_batch(run.model, 3, 7, 0), bad = train_batch(run.model, 3, 7, 2);
+    exphil_metrics waited = EXPHIL_METRICS_INIT, told = EXPHIL_METRICS_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    assert_ok(exphil_trainer_wait(run.trainer, &waited, &error));
+    assert_int_equal(waited.update, 0);
+    for (int i = 0; i < 3; i++) assert_ok(exphil_trainer_step_batch(run.trainer, &good, &waited, &error));
+    assert_int_equal(waited.update, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(exphil_trainer_wait(run.trainer, &waited, &error));
+        assert_int_equal(waited.update, 3);
+    }
+    for (int i = 0; i < 4; i++) assert_ok(exphil_trainer_step_batch(other.trainer, &good, &told, &error));
+    assert_int_equal(told.update, 3);
+    assert_memory_equal(&waited.loss, &told.loss, sizeof told.loss);
+    assert_memory_equal(&waited.gradient_norm, &told.gradient_norm, sizeof told.gradient_norm);
+    for (int64_t i = 0; i < 3 * 7 * 13; i++) ((float *)(uintptr_t)bad.floats)[i] *= 3e38f;
+    assert_ok(exphil_trainer_step_batch(run.trainer, &bad, NULL, &error));
+    assert_int_equal(exphil_trainer_wait(run.trainer, NULL, &error), EXPHIL_E_NUMERIC);
+    assert_non_null(strstr(error.message, "update 4 refused"));
+    assert_ok(exphil_trainer_wait(run.trainer, &waited, &error));
+    assert_ok(exphil_trainer_step_batch(run.trainer, &good, NULL, &error));
+    assert_ok(exphil_trainer_wait(run.trainer, &waited, &error));
+    assert_int_equal(waited.update, 4);
+    assert_int_equal(waited.skipped, 1);
+    train_batch_free(&good);
+    train_batch_free(&bad);
+    train_end(&run);
+    train_end(&other);
+    emulated_clean();
+}
+
 /* Pinned memory is requested from the driver too: a lost device gives none, and that is not for want of memory. */
 static void a_lost_device_is_no_want_of_memory(void **state)
 {
@@ -564,6 +602,7 @@ int main(void)
         cmocka_unit_test(runs_go_on_where_they_were_saved),
         cmocka_unit_test(runs_by_hand_go_on),
         cmocka_unit_test(overflow_is_refused),
+        cmocka_unit_test(the_last_update_is_waited_for),
         cmocka_unit_test(failed_updates_are_taken_again),
         cmocka_unit_test(a_lost_device_is_no_want_of_memory),
     };

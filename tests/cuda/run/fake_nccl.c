@@ -6,11 +6,16 @@
  * It is strict: whatever NCCL leaves undefined, waits for for ever or documents as wrong is a mistake that `said` tells, as
  * counts and types that do not fit, memory or a stream of another device, calls while the last one is in progress or after
  * the end, groups that do not end, a recording before the first use, an end while recordings are there.
+ *
+ * A test that links it wires it to the device (fake_nccl.h). In a program it wires itself to the plugin that calls it, and then
+ * writes a mistake on stderr; EXPHIL_FAKE_NCCL_CUT is the begin of paths: while BEGIN-2 is there, rank 2 is cut off, neither
+ * sends nor takes anything, and waits.
  */
 #include "fake_nccl.h"
 
 #include "nccl_api.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -90,6 +95,7 @@ static struct ncclComm *comms;
 static _Thread_local int depth;
 static _Thread_local plan *open_group;
 static _Thread_local char last_error[256];
+static bool wired; /* by itself */
 
 /* ---- mistakes ---- */
 
@@ -102,6 +108,7 @@ __attribute__((format(printf, 2, 3))) static int mistake(int code, const char *f
     pthread_mutex_lock(&lock);
     if (!fake.said[0]) memcpy(fake.said, last_error, sizeof fake.said);
     pthread_mutex_unlock(&lock);
+    if (wired) dprintf(STDERR_FILENO, "stand-in for NCCL: a mistake: %s\n", last_error);
     return code;
 }
 
@@ -125,10 +132,50 @@ static int check_comm(const struct ncclComm *comm, const char *what)
     return NC_SUCCESS;
 }
 
+/* ---- the device ---- */
+
+static void find(void *in, const char *name, void *function)
+{
+    void *found = dlsym(in, name);
+    memcpy(function, &found, sizeof found);
+}
+
+/* To the plugin that has this address. */
+static void wire(const void *caller)
+{
+    Dl_info of;
+    void *plugin = !fake.meet && dladdr(caller, &of) ? dlopen(of.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (!plugin) return;
+    find(plugin, "emu_meet", &fake.meet);
+    find(plugin, "emu_capturing", &fake.capturing);
+    find(plugin, "emu_device", &fake.device);
+    find(plugin, "emu_device_of", &fake.device_of);
+    find(plugin, "emu_stream_device", &fake.stream_device);
+    wired = fake.meet != NULL;
+}
+
+/* The number of a device among those of the machine, of which CUDA_VISIBLE_DEVICES may show a program only some. */
+static int of_machine(int device)
+{
+    const char *at = wired ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
+    for (int i = 0; at && i < device; i++) at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+    return at ? atoi(at) : device;
+}
+
+static bool is_cut(const struct ncclComm *comm)
+{
+    const char *begin = wired ? getenv("EXPHIL_FAKE_NCCL_CUT") : NULL;
+    char path[4096];
+    if (!begin) return false;
+    snprintf(path, sizeof path, "%s-%d", begin, comm->rank);
+    return access(path, F_OK) == 0;
+}
+
 /* ---- coming ---- */
 
 API int ncclGetVersion(int *version)
 {
+    wire(__builtin_return_address(0));
     *version = fake.version ? fake.version : FAKE_NCCL_VERSION;
     return NC_SUCCESS;
 }
@@ -184,12 +231,12 @@ static int check_config(const nc_config *config)
 static void enter(struct ncclComm *comm)
 {
     world *w = comm->shared;
-    int first = 0;
+    int first = 0, device = of_machine(comm->device);
     if (!atomic_compare_exchange_strong(&w->ranks, &first, comm->ranks) && first != comm->ranks)
         atomic_store(&w->wrong, NC_INTERNAL_ERROR);
     for (int rank = 0; rank < comm->ranks; rank++)
-        if (atomic_load(&w->came[rank]) == 1 + comm->device) atomic_store(&w->wrong, NC_INVALID_USAGE);
-    if (atomic_exchange(&w->came[comm->rank], 1 + comm->device)) atomic_store(&w->wrong, NC_INTERNAL_ERROR);
+        if (atomic_load(&w->came[rank]) == 1 + device) atomic_store(&w->wrong, NC_INVALID_USAGE);
+    if (atomic_exchange(&w->came[comm->rank], 1 + device)) atomic_store(&w->wrong, NC_INTERNAL_ERROR);
     if (atomic_fetch_add(&w->arrived, 1) + 1 == comm->ranks) shm_unlink(comm->name);
 }
 
@@ -324,7 +371,7 @@ static int meet(const void *data)
         c->running = NULL;
         return 1;
     }
-    if (p->stuck || atomic_load(&c->failed)) return 0;
+    if (p->stuck || is_cut(c) || atomic_load(&c->failed)) return 0;
     if (c->running && c->running != p) return 0;
     if (!c->running)
         for (int i = 0; i < p->transfers; i++) p->transfer[i].at = 0;
@@ -501,9 +548,9 @@ API int ncclCommGetAsyncError(nc_comm comm, int *error)
 {
     if (!is_known(comm) || comm->phase == ENDED)
         return mistake(NC_INVALID_ARGUMENT, "a communicator that is gone is asked");
-    if (comm->phase != READY)
+    if (comm->phase != READY && !is_cut(comm))
         go_on(comm);
-    else if (comm->bomb && !--comm->bomb)
+    else if (comm->phase == READY && comm->bomb && !--comm->bomb)
         atomic_store(&comm->failed, fake.fault[comm->rank].async_code);
     if (fake.hears && atomic_load(&comm->shared->gone)) atomic_store(&comm->failed, NC_REMOTE_ERROR);
     const int failed = atomic_load(&comm->failed);

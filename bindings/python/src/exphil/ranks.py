@@ -7,8 +7,7 @@ from ._native import ffi, lib
 from .codes import Code, code
 from .constants import Sums
 from .context import Context, context_or_default
-from .handle import Config, Handle, expect
-from .model import Model
+from .handle import Config, Handle
 
 
 def ranks_id(context: Optional[Context] = None) -> bytes:
@@ -22,26 +21,28 @@ def ranks_id(context: Optional[Context] = None) -> bytes:
 
 class Ranks(Handle):
     """One rank of a group that adds up by NCCL: Trainer(..., device_communicator=ranks, reduction="sums"). Made by all ranks at
-    once; each has the model, on a context of a GPU of its own. Close the trainer first.
+    once; each has a context of a GPU of its own, the trainer's. Close the trainer first.
 
-    sums: "ordered" as on the CPU, "tree" for shards, "plain" as NCCL is fastest. start_ms: how long the other ranks are waited for
-    here (0: ten minutes); timeout_ms: how long in an update (0: 30000).
+    sums: "ordered" as on the CPU, "tree" for shards, "plain" as NCCL is fastest. piece_bytes: longer sums go in pieces, which
+    change no bits (0: 64 MiB). start_ms: how long the other ranks are waited for here (0: ten minutes); timeout_ms: how long in an
+    update (0: 30000).
     """
 
     __slots__ = ("_rank", "_ranks")
 
     def __init__(
-        self, model: Model, id: bytes, rank: int, ranks: int, *, sums: Code = Sums.ORDERED, start_ms: int = 0, timeout_ms: int = 0
+        self, id: bytes, rank: int, ranks: int, *, context: Optional[Context] = None, sums: Code = Sums.ORDERED,
+        piece_bytes: int = 0, start_ms: int = 0, timeout_ms: int = 0,
     ) -> None:
-        expect(model, Model, "model")
+        owner = context_or_default(context)
         if not isinstance(id, bytes) or len(id) != lib.EXPHIL_RANKS_ID_BYTES:
             raise TypeError(f"id must be {int(lib.EXPHIL_RANKS_ID_BYTES)} bytes of ranks_id")
         config = Config("exphil_ranks_config")
         config.set(
-            id=config.keep(ffi.from_buffer("uint8_t[]", id)), model=model._handle, rank=rank, ranks=ranks,
-            sums=code(Sums, sums, "sums"), start_ms=start_ms, timeout_ms=timeout_ms,
+            id=config.keep(ffi.from_buffer("uint8_t[]", id)), context=owner._handle, rank=rank,
+            ranks=ranks, sums=code(Sums, sums, "sums"), piece_bytes=piece_bytes, start_ms=start_ms, timeout_ms=timeout_ms,
         )
-        self._core, self._rank, self._ranks = model._core, rank, ranks
+        self._core, self._rank, self._ranks = owner._core, rank, ranks
         self._handle = self._core.create(lib.exphil_ranks_open, config)
 
     @property

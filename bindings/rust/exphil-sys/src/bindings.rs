@@ -1452,6 +1452,13 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
+extern "C" {
+    pub fn exphil_trainer_wait(
+        trainer: *mut exphil_trainer,
+        metrics: *mut exphil_metrics,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
 pub const EXPHIL_WEIGHTS: _bindgen_ty_17 = 0;
 pub const EXPHIL_WEIGHTS_AVERAGED: _bindgen_ty_17 = 1;
 pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
@@ -2632,7 +2639,8 @@ pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
 pub struct exphil_ranks_config {
     pub struct_size: usize,
     pub id: *const u8,
-    pub model: *const exphil_model,
+    pub context: *mut exphil_context,
+    pub piece_bytes: i64,
     pub rank: i32,
     pub ranks: i32,
     pub sums: i32,
@@ -2660,6 +2668,13 @@ extern "C" {
     pub fn exphil_ranks_communicator(
         ranks: *mut exphil_ranks,
         communicator: *mut exphil_device_communicator,
+        error: *mut exphil_error,
+    ) -> exphil_status;
+}
+extern "C" {
+    pub fn exphil_ranks_host_communicator(
+        ranks: *mut exphil_ranks,
+        communicator: *mut exphil_communicator,
         error: *mut exphil_error,
     ) -> exphil_status;
 }
