@@ -222,29 +222,30 @@ static void words_of(const xph_comm *comm, int code, char *text, size_t bytes)
         snprintf(text, bytes, "%s (%s)", library.ncclGetErrorString(code), library.ncclGetLastError(NULL));
 }
 
-static void tell(const xph_comm *comm, int code, const char *what)
+static void tell(const xph_comm *comm, exphil_log_level level, int code, const char *what)
 {
     char text[512], words[320];
     const xph_host *host = &comm->device->host;
     words_of(comm, code, words, sizeof words);
     snprintf(text, sizeof text, "cuda:%d: NCCL, rank %d of %d: %s: %s", comm->device->ordinal,
              (int)comm->rank, (int)comm->ranks, what, words);
-    host->log(host->context, EXPHIL_LOG_ERROR, text);
+    host->log(host->context, level, text);
 }
 
 static exphil_status give_up(xph_comm *comm, int code, const char *what)
 {
-    tell(comm, code, what);
+    tell(comm, EXPHIL_LOG_ERROR, code, what);
     xph_cuda_comm_abort(comm);
     return EXPHIL_E_IO;
 }
 
+/* What is enqueued stays: whoever has work behind it stops that first, and aborts then. */
 int32_t xph_cuda_comm_state(xph_comm *comm)
 {
     if (atomic_load(&comm->failed)) return XPH_COMM_FAILED;
     int code = state_of(comm);
     if (!is_bad(code)) return code == NC_IN_PROGRESS ? XPH_COMM_IN_PROGRESS : XPH_COMM_OK;
-    if (!atomic_exchange(&comm->failed, true)) give_up(comm, code, "failed");
+    if (!atomic_exchange(&comm->failed, true)) tell(comm, EXPHIL_LOG_ERROR, code, "failed");
     return XPH_COMM_FAILED;
 }
 
@@ -349,6 +350,22 @@ static int64_t slice_for(int64_t count, int32_t ranks)
     return (count / round + (count % round != 0)) * SLICE_ROUND;
 }
 
+/* While work is recorded, and the communicator is as it was. */
+static bool refuses(const sum *s, int code)
+{
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if (code < 0 || cudaStreamIsCapturing(s->stream, &capture)) return false;
+    return capture != cudaStreamCaptureStatusNone && state_of(s->comm) == NC_SUCCESS;
+}
+
+static exphil_status end_sum(const sum *s, int code, const char *what)
+{
+    if (!code) return EXPHIL_OK;
+    if (!refuses(s, code)) return give_up(s->comm, code, what);
+    tell(s->comm, EXPHIL_LOG_WARNING, code, "a recording is refused");
+    return EXPHIL_E_UNSUPPORTED;
+}
+
 static exphil_status sum_in_order(const sum *s, int64_t until)
 {
     xph_comm *comm = s->comm;
@@ -361,7 +378,7 @@ static exphil_status sum_in_order(const sum *s, int64_t until)
                                  .own = slice_of(s, comm->rank),
                                  .others = comm->scratch};
     int code = exchange(s, scatter, until);
-    if (code) return give_up(comm, code, "slices to all ranks");
+    if (code) return end_sum(s, code, "slices to all ranks");
     exphil_status status =
         xph_cuda_check(&comm->device->base, (cudaError_t)xph_ranks(&args, s->stream), "adding up ranks");
     if (status < 0) {
@@ -369,13 +386,13 @@ static exphil_status sum_in_order(const sum *s, int64_t until)
         return status;
     }
     code = exchange(s, gather, until);
-    return code ? give_up(comm, code, "sums to all ranks") : EXPHIL_OK;
+    return end_sum(s, code, "sums to all ranks");
 }
 
 static exphil_status sum_plain(const sum *s, int64_t until)
 {
     int code = exchange(s, reduce, until);
-    return code ? give_up(s->comm, code, "a plain sum") : EXPHIL_OK;
+    return end_sum(s, code, "a plain sum");
 }
 
 /* NULL: nothing is wrong with them. */
@@ -615,7 +632,7 @@ void xph_cuda_comm_close(xph_comm *comm)
     const xph_host *host = &comm->device->host;
     XPH_ON(device);
     int code = atomic_load(&comm->failed) ? NC_SUCCESS : part(comm);
-    if (code) tell(comm, code, "parting");
+    if (code) tell(comm, EXPHIL_LOG_ERROR, code, "parting");
     xph_cuda_comm_abort(comm);
     if (comm->ending) pthread_join(comm->ender, NULL);
     xph_cuda_free(device, comm->scratch, comm->scratch_bytes);

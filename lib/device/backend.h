@@ -328,26 +328,34 @@ enum {
     XPH_UPDATE_BAD_LOSS = 2,
     XPH_UPDATE_TOO_LARGE = 3,
     /* of a scaled gradient in float16: skipped, and the loss scale halved */
-    XPH_UPDATE_OVERFLOW = 4
+    XPH_UPDATE_OVERFLOW = 4,
+    /* the sum over ranks was ended: the gradient is arbitrary, and nothing else is said of it */
+    XPH_UPDATE_STOPPED = 5
 };
 typedef struct xph_control {
     /* carried from update to update */
     int64_t done;      /* updates that were made */
     int64_t good;      /* of them since the loss scale last changed */
     double loss_scale; /* the gradient is so much too large: 1 but for float16 */
-    /* of this update */
+    double self; /* done + 1: what each rank adds to came; of another update it would be another number */
+    /* of this update. Over ranks what lies from came to came_too is summed at once, behind the gradient: one end at least
+     * comes from another rank, so that whoever has both has the gradient */
+    double came;
     double head[EXPHIL_HEADS_MAX]; /* sum over its batches of scale * sums of the loss */
-    double norm;                   /* of the gradient */
-    int64_t first_bad;             /* element of it, or -1 */
-    double grad_scale;             /* clipping and the loss scale undone */
-    int64_t verdict;               /* XPH_UPDATE_... */
-    uint32_t arrived, reserved;    /* the device's own: 0 between operations */
+    double came_too;
+    double norm;       /* of the gradient */
+    int64_t first_bad; /* element of it, or -1 */
+    double grad_scale; /* clipping and the loss scale undone */
+    int64_t verdict;   /* XPH_UPDATE_... */
+    uint32_t arrived;  /* the device's own: 0 between operations */
+    uint32_t stopped;  /* not 0: updates come to XPH_UPDATE_STOPPED; the host's, by word_set */
 } xph_control;
 /* After norm2 of the gradient, before adam: verdict, grad_scale, the next loss_scale (dynamic loss scaling:
  * Micikevicius et al. 2018). clip 0: never. largest: a norm above it is refused unless it is clipped. growth:
- * updates without overflow after which loss_scale doubles, 0: it stays 1. */
+ * updates without overflow after which loss_scale doubles, 0: it stays 1. ranks: who must have come, 0: nobody is
+ * asked. */
 typedef struct xph_settle_args {
-    int32_t heads, reserved;
+    int32_t heads, ranks;
     xph_control *control;
     double clip, largest, loss_scale_least, loss_scale_most;
     int64_t growth;
@@ -687,11 +695,13 @@ typedef struct xph_backend {
     /* Enqueues data[count] (XPH_F32 or XPH_F64, aligned to 16 bytes) = the sum of all ranks' data. By one thread,
      * on one stream, with the same counts and types in the same order on every rank. It may be recorded once it ran
      * unrecorded with the same count. The host may wait for other ranks while it is enqueued, at most timeout_ms.
-     * Any failure (EXPHIL_E_IO; EXPHIL_E_INVALID: an argument) is logged, and but for an argument's final. */
+     * EXPHIL_E_UNSUPPORTED: the library refuses to be recorded, and can be used as before. Any other failure
+     * (EXPHIL_E_IO; EXPHIL_E_INVALID: an argument) is logged, and but for an argument's final. */
     exphil_status (*comm_reduce)(xph_comm *comm, xph_stream *stream, void *data, int64_t count,
                                  xph_type type);
     /* XPH_COMM_...; once FAILED, for ever. From any thread. Sums that were done while it is still OK are right; who
-     * waits for one watches event_done and this, for a sum that waits for a rank that is gone is never done. */
+     * waits for one watches event_done and this, for a sum that waits for a rank that is gone is never done. Nor is one
+     * of a communicator that has failed, before comm_abort. */
     int32_t (*comm_state)(xph_comm *comm);
     /* Ends what is enqueued or recorded, whose results are then arbitrary, and fails what comes. Returns at once. From
      * any thread. */

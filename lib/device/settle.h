@@ -15,10 +15,19 @@ XPH_ON_DEVICE static inline xph_rates xph_live_rates(const xph_given *given, con
     return given->rates[given->update > control->done ? 1 : 0];
 }
 
+/* Of a sum that was ended before it was whole something is missing. */
+XPH_ON_DEVICE static inline int xph_all_came(const xph_settle_args *a)
+{
+    const xph_control *c = a->control;
+    const double all = (double)a->ranks * c->self;
+    return !a->ranks || (c->came == all && c->came_too == all);
+}
+
 XPH_ON_DEVICE static inline int64_t xph_verdict(const xph_settle_args *a, double norm)
 {
     const xph_control *c = a->control;
     int loss_bad = 0;
+    if (c->stopped || !xph_all_came(a)) return XPH_UPDATE_STOPPED;
     for (int32_t h = 0; h < a->heads; h++) loss_bad |= !(c->head[h] - c->head[h] == 0.0);
     if (c->first_bad >= 0) {
         if (a->growth && !loss_bad && c->loss_scale > a->loss_scale_least) return XPH_UPDATE_OVERFLOW;
@@ -43,6 +52,7 @@ XPH_ON_DEVICE static inline void xph_settle(const xph_settle_args *a)
     if (c->verdict != XPH_UPDATE_DONE) return;
     c->done++;
     c->good++;
+    c->self = (double)(c->done + 1);
     if (a->growth && c->good >= a->growth && c->loss_scale * 2.0 <= a->loss_scale_most) {
         c->loss_scale *= 2.0;
         c->good = 0;

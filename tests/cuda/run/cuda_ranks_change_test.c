@@ -481,9 +481,9 @@ static void refusals(void **state)
     with.abort = NULL;
     REFUSED(EXPHIL_E_INVALID, "device_communicator: abort is NULL");
     with.abort = nothing;
-    with.reserved = 7;
-    REFUSED(EXPHIL_E_INVALID, "device_communicator: reserved is 7, must be 0");
-    with.reserved = 0;
+    with.flags = 7;
+    REFUSED(EXPHIL_E_INVALID, "device_communicator: flags is 7, not EXPHIL_RANKS_...");
+    with.flags = 0;
     with.timeout_ms = -1;
     REFUSED(EXPHIL_E_INVALID, "device_communicator: timeout_ms is -1, must be 0 or more");
     with.timeout_ms = 0;

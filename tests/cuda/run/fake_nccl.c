@@ -67,7 +67,7 @@ typedef struct transfer {
 typedef struct plan {
     struct ncclComm *comm;
     void *stream;
-    bool recorded, stuck, plain, running;
+    bool recorded, stuck, hangs, plain;
     int type;
     size_t count;
     const void *from;
@@ -373,9 +373,13 @@ static int meet(const void *data)
     }
     if (p->stuck || is_cut(c) || atomic_load(&c->failed)) return 0;
     if (c->running && c->running != p) return 0;
-    if (!c->running)
+    if (!c->running) {
         for (int i = 0; i < p->transfers; i++) p->transfer[i].at = 0;
+        p->hangs = atomic_fetch_add(&fake.runs[c->rank], 1) + 1 == fake.fault[c->rank].hangs_at;
+    }
     c->running = p;
+    if (p->hangs) atomic_store(&fake.hung, 1);
+    if (p->hangs) return 0;
     bool all = true;
     for (int i = 0; i < p->transfers; i++) {
         if (!is_done(&p->transfer[i])) move(p, &p->transfer[i]);
@@ -414,6 +418,15 @@ static int check_place(const struct ncclComm *comm, const void *address, int typ
     return NC_SUCCESS;
 }
 
+/* 0, or how it was told to answer where work is recorded. */
+static int check_capture(const struct ncclComm *comm, void *stream)
+{
+    const int code = fake.fault[comm->rank].refuses;
+    if (!code || !fake.capturing(stream)) return NC_SUCCESS;
+    snprintf(last_error, sizeof last_error, "it was told to refuse recordings");
+    return code;
+}
+
 /* It will be enqueued when the communicator is asked. */
 static int begin(plan *p)
 {
@@ -429,6 +442,7 @@ static int begin(plan *p)
     c->phase = ENQUEUEING;
     c->polls = fault->group_polls;
     atomic_fetch_add(&fake.exchanges, 1);
+    atomic_fetch_add(&fake.recorded, p->recorded);
     return NC_IN_PROGRESS;
 }
 
@@ -452,6 +466,7 @@ static int add_transfer(int send, const void *data, size_t count, int type, int 
 {
     int code = check_comm(comm, send ? "ncclSend" : "ncclRecv");
     if (!code) code = check_place(comm, data, type, stream);
+    if (!code) code = check_capture(comm, stream);
     if (code) return code;
     if (!depth) return mistake(NC_INVALID_USAGE, "an exchange outside of a group");
     if (peer < 0 || peer >= comm->ranks || peer == comm->rank)
@@ -480,6 +495,7 @@ API int ncclAllReduce(const void *from, void *to, size_t count, int type, int op
     int code = check_comm(comm, "ncclAllReduce");
     if (!code) code = check_place(comm, from, type, stream);
     if (!code) code = check_place(comm, to, type, stream);
+    if (!code) code = check_capture(comm, stream);
     if (code) return code;
     if (depth || op != NC_SUM || type == NC_INT8)
         return mistake(NC_INVALID_USAGE, "a sum in a group, or none");
