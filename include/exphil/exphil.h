@@ -1293,7 +1293,7 @@ typedef struct exphil_metrics {
  * with its carried state and place in the data: the next call goes on as if nothing had failed.
  * On a GPU the call returns while the update still runs. metrics and EXPHIL_E_NUMERIC are then those of
  * the update before (metrics.update says which; the first update is waited for), and all other calls wait
- * for the running one. */
+ * for the running one. With own_past or a device_communicator the call waits for its own update. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_trainer_step(exphil_trainer *trainer,
                                                               exphil_metrics *metrics, exphil_error *error);
 /* The same with one batch that the host made (accumulate does not apply); every value is checked. All

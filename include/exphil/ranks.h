@@ -23,17 +23,19 @@
  * a run goes on from its checkpoint, with as many ranks as there are then. What ranks do not hear of is a rank that makes no
  * call, one whose call is refused before it begins (EXPHIL_E_BUSY, EXPHIL_E_STATE between forward and backward, among more than
  * 64 ranks no memory for the meeting itself, on a GPU none of the device for it), and a device that failed after the gradients
- * were added up (EXPHIL_E_DEVICE): they wait as long as the communicator does. An update that a device refused
- * (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
+ * were added up, or with a device_communicator after the meeting of the last batch (EXPHIL_E_DEVICE): they wait as long as the
+ * communicator does. An update that a device refused (EXPHIL_E_NUMERIC) is refused on all ranks in the same call.
  *
  * exphil_trainer_create compares: version of the library, kind of processor, model, weights, moments, losses, settings of
  * optimizer, trainer and sampling, content of the dataset, conditions, weights of rows, lanes (which must be those of
  * exphil_rank_lanes). EXPHIL_E_MISMATCH on all ranks names the first rank that differs from rank 0, and in what.
  *
  * all_reduce is called several times an update: with ranks * 24 doubles for each batch and once more for the losses, then
- * with all gradients; and with 60 doubles after a meeting in which a rank failed. Communicators must add doubles. Metrics are
- * those of the joint batch: loss, norm and frames are the same on all ranks. The update differs from that of one rank with all
- * lanes by rounding alone, for sums are taken in another order; it is the same on all ranks, to the bit, and from run to run.
+ * with all gradients; and with 60 doubles after a meeting in which a rank failed. Of a device_communicator, below, with ranks * 24
+ * doubles for each batch, then with all gradients, then with 18 doubles: the losses, and two that say that all is there.
+ * Communicators must add doubles. Metrics are those of the joint batch: loss, norm and frames are the same on all ranks. The
+ * update differs from that of one rank with all lanes by rounding alone, for sums are taken in another order; it is the same on
+ * all ranks, to the bit, and from run to run.
  *
  * Checkpoints. exphil_trainer_save: the state of all lanes comes together, rank 0 writes both files as one rank would, the
  * others wait; path of the others is not used. exphil_trainer_resume: rank 0 reads, the others get what it read; a file may be
@@ -93,9 +95,24 @@ exphil_trainer_set_communicator(exphil_trainer *trainer, const exphil_communicat
 /* What exphil_device_communicator.state says. */
 enum { EXPHIL_RANKS_OK = 0, EXPHIL_RANKS_FAILED = 1 };
 
+/* exphil_device_communicator.flags. */
+enum {
+    /* all_reduce may be called while its stream is captured (cudaStreamCaptureModeThreadLocal), once it was called with the
+     * same count and type outside of a capture; what was captured is launched any number of times. It may refuse that with a
+     * code: it is then called outside of captures as before. A sum that fails is never done before abort is called, neither
+     * when it was enqueued nor when it was captured. An update then follows its sum on the device: backward, sum and update
+     * are one graph. Without the flag the host waits for the sum and asks state before it goes on: three steps. Bits are the
+     * same, and ranks need not have the same flags. */
+    EXPHIL_RANKS_CAPTURABLE = 1,
+    /* Sums are taken in the order of the ranks, ((0 + 1) + 2) + 3: what a host may want to know. A trainer does not ask. */
+    EXPHIL_RANKS_ORDERED = 2
+};
+
 /* As exphil_communicator, for memory of the device: pointed to from exphil_trainer_config.device_communicator, in the place of a
  * communicator. A trainer calls it from the thread that calls the trainer, with one stream, in the same order on all ranks; for
- * its meetings too, which are small and are waited for. */
+ * its meetings too, which are small and are waited for. A call of step returns when its update is done, and metrics are its own.
+ * A sum that failed leaves everything as it was before the call. Where it failed on one rank after it was done on another, they
+ * differ by an update: the one returns EXPHIL_E_IO, the other EXPHIL_OK, and their next meeting EXPHIL_E_MISMATCH. */
 typedef struct exphil_device_communicator {
     size_t struct_size;
     void *user;
@@ -105,12 +122,14 @@ typedef struct exphil_device_communicator {
     int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type, void *stream);
     /* EXPHIL_RANKS_FAILED, for ever, once a rank is gone; what was done while it was OK is right. From any thread. */
     int32_t (*state)(void *user);
-    /* Ends what is enqueued, and has everything that comes fail. Returns at once. */
+    /* Ends what is enqueued, and has everything that comes fail. Returns at once. A trainer calls it, more than once maybe, when
+     * state says EXPHIL_RANKS_FAILED or its patience is over. */
     void (*abort)(void *user);
     int32_t rank, ranks; /* 0 <= rank < ranks */
-    int32_t
-        timeout_ms; /* how long a sum is waited for; then abort is called, and the call ends with EXPHIL_E_IO; 0 = 30000 */
-    int32_t reserved; /* must be 0 */
+    /* how long a sum is waited for, with the rest of its update; then abort is called, and the call ends with EXPHIL_E_IO;
+     * 0 = 30000 */
+    int32_t timeout_ms;
+    int32_t flags; /* EXPHIL_RANKS_CAPTURABLE, _ORDERED, or both */
 } exphil_device_communicator;
 /* clang-format off */
 #define EXPHIL_DEVICE_COMMUNICATOR_INIT { sizeof(exphil_device_communicator), 0, 0, 0, 0, 0, 0, 0, 0 }

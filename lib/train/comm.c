@@ -70,6 +70,30 @@ static exphil_status average(exphil_trainer *trainer, exphil_error *error)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
+/* Where an update does not follow its sum on the device, the host is between them: what it has waited for is whole. */
+static exphil_status sum_on_device(exphil_trainer *trainer, exphil_error *error)
+{
+    const xph_backend *backend = trainer->device->backend;
+    static const char words[] = "trainer: the device failed in a sum of ranks";
+    if (trainer->device_ranks.under_way) return EXPHIL_OK; /* it follows */
+    exphil_status status = xph_device_ranks_sum(trainer);
+    if (status < 0) return xph_device_ranks_failed(trainer, status, words, error);
+    XPH_TRY(xph_device_ranks_wait(trainer, error));
+    status = xph_trainer_run(trainer, XPH_PART_LAST);
+    if (status >= 0)
+        status = backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read,
+                                     xph_net_stream(trainer->feed.net));
+    return status < 0 ? xph_fail_device(error, trainer->device, status, words) : EXPHIL_OK;
+}
+
+exphil_status xph_comm_meet(exphil_trainer *trainer, exphil_error *error)
+{
+    const struct xph_said own = {.frames = (double)trainer->split.frames};
+    XPH_TRY(xph_ranks_say(trainer, XPH_CALL_SUM, own, EXPHIL_OK, error));
+    trainer->split.frames = xph_ranks_frames(trainer);
+    return EXPHIL_OK;
+}
+
 /* Losses of the heads of all ranks, where the device can take them from. */
 static void sum_heads(const exphil_trainer *trainer)
 {
@@ -86,8 +110,7 @@ static exphil_status fetch(const exphil_trainer *trainer, double head[XPH_SAID_N
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     XPH_TRY(backend->download(stream, head, trainer->control->head, sizeof trainer->control->head));
-    if (!trainer->device_ranks.all_reduce)
-        XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
+    XPH_TRY(backend->download(stream, trainer->shared, trainer->gradients, trainer->arena_bytes));
     return backend->stream_wait(stream);
 }
 
@@ -97,8 +120,7 @@ static exphil_status apply(exphil_trainer *trainer)
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     XPH_TRY(backend->upload(stream, trainer->control->head, trainer->said[trainer->communicator.ranks].number,
                             sizeof trainer->control->head));
-    if (!trainer->device_ranks.all_reduce)
-        XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
+    XPH_TRY(backend->upload(stream, trainer->gradients, trainer->shared, trainer->arena_bytes));
     XPH_TRY(xph_trainer_run(trainer, XPH_PART_LAST));
     return backend->event_mark(trainer->feed.slot[!trainer->feed.parity].read, stream);
 }
@@ -106,7 +128,6 @@ static exphil_status apply(exphil_trainer *trainer)
 static exphil_status sum_gradients(const exphil_trainer *trainer, exphil_error *error)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
-    if (trainer->device_ranks.all_reduce) return xph_device_ranks_sum(trainer, error);
     return xph_ranks_reduce(trainer, trainer->shared, optimizer->weights,
                             optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32, error);
 }
@@ -136,6 +157,13 @@ static exphil_status sum(exphil_trainer *trainer, exphil_status status, exphil_e
 
 exphil_status xph_comm_join(exphil_trainer *trainer, exphil_status status, exphil_error *error)
 {
+    if (trainer->device_ranks.all_reduce) return status < 0 ? status : sum_on_device(trainer, error);
     if (xph_ranks_meet(trainer)) return sum(trainer, status, error);
     return status >= 0 && trainer->communicator.all_reduce ? average(trainer, error) : status;
+}
+
+uint32_t xph_comm_parts(const exphil_trainer *trainer)
+{
+    if (!trainer->communicator.all_reduce) return XPH_PART_LAST;
+    return xph_device_ranks_follow(trainer) ? XPH_PART_SUM | XPH_PART_LAST : 0;
 }

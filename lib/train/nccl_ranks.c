@@ -134,13 +134,16 @@ exphil_status exphil_ranks_communicator(exphil_ranks *ranks, exphil_device_commu
 {
     if (!ranks || !communicator)
         return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", ranks ? "communicator" : "ranks");
-    const exphil_device_communicator made = {.struct_size = sizeof made,
-                                             .user = ranks,
-                                             .all_reduce = all_reduce,
-                                             .state = state,
-                                             .abort = end,
-                                             .rank = ranks->config.rank,
-                                             .ranks = ranks->config.ranks,
-                                             .timeout_ms = ranks->config.timeout_ms};
+    const exphil_device_communicator made = {
+        .struct_size = sizeof made,
+        .user = ranks,
+        .all_reduce = all_reduce,
+        .state = state,
+        .abort = end,
+        .rank = ranks->config.rank,
+        .ranks = ranks->config.ranks,
+        .timeout_ms = ranks->config.timeout_ms,
+        .flags =
+            EXPHIL_RANKS_CAPTURABLE | (ranks->config.sums == EXPHIL_SUMS_ORDERED ? EXPHIL_RANKS_ORDERED : 0)};
     return XPH_GIVE(exphil_device_communicator, communicator, &made, error);
 }

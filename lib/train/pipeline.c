@@ -1,7 +1,10 @@
 /* The device's part of an update: programs of work, recorded if the device can record, the result of an
  * update (lib/device/settle.h), and when the host reads it. A device with its own memory may be one update
  * behind the host: it is given the next update before the host reads the result of the last. */
+#include "train/ranks.h"
 #include "train/shards.h"
+
+#include <exphil/ranks.h>
 
 /* 1e18: beyond it the square of a gradient leaves the range of a float in the second moment. */
 #define LARGEST_F32 1e18
@@ -82,14 +85,15 @@ static exphil_status run_settle(const exphil_trainer *trainer)
 {
     const exphil_optimizer *optimizer = trainer->optimizer;
     bool scaled = trainer->precision == EXPHIL_PRECISION_F16;
-    const xph_settle_args settle = {.heads = (int32_t)xph_model_shape_of(trainer->model)->heads,
-                                    .control = trainer->control,
-                                    .clip =
-                                        optimizer->config.clip_norm > 0.0 ? optimizer->config.clip_norm : 0.0,
-                                    .largest = optimizer->type == XPH_F32 ? LARGEST_F32 : LARGEST_F64,
-                                    .loss_scale_least = LOSS_SCALE_LEAST,
-                                    .loss_scale_most = LOSS_SCALE_MOST,
-                                    .growth = scaled ? GROWTH : 0};
+    const xph_settle_args settle = {
+        .heads = (int32_t)xph_model_shape_of(trainer->model)->heads,
+        .ranks = trainer->device_ranks.all_reduce ? trainer->communicator.ranks : 0,
+        .control = trainer->control,
+        .clip = optimizer->config.clip_norm > 0.0 ? optimizer->config.clip_norm : 0.0,
+        .largest = optimizer->type == XPH_F32 ? LARGEST_F32 : LARGEST_F64,
+        .loss_scale_least = LOSS_SCALE_LEAST,
+        .loss_scale_most = LOSS_SCALE_MOST,
+        .growth = scaled ? GROWTH : 0};
     const xph_norm2_args norm = {.type = optimizer->type,
                                  .count = optimizer->weights,
                                  .x = trainer->gradients,
@@ -122,6 +126,7 @@ static exphil_status run_parts(exphil_trainer *trainer, uint32_t parts)
     if (parts & XPH_PART_BATCH) XPH_TRY(run_batch(trainer));
     if (parts & XPH_PART_FORWARD) XPH_TRY(run_forward(trainer));
     if (parts & XPH_PART_BACKWARD) XPH_TRY(run_backward(trainer));
+    if (parts & XPH_PART_SUM) XPH_TRY(xph_device_ranks_sum(trainer));
     bool swapped = !(parts & (XPH_PART_BATCH | XPH_PART_BACKWARD));
     return parts & XPH_PART_LAST ? run_last(trainer, swapped) : EXPHIL_OK;
 }
@@ -137,12 +142,32 @@ static exphil_status run_recorded(void *arg)
     return run_parts(r->trainer, r->parts);
 }
 
+/* Later updates are three programs, between which the host waits. */
+static void refuse_sums(exphil_trainer *trainer)
+{
+    xph_device_ranks *ranks = &trainer->device_ranks;
+    const int32_t code = ranks->code;
+    ranks->code = 0;
+    if (ranks->state(ranks->user) != EXPHIL_RANKS_OK) return; /* the program tells it */
+    ranks->follows = false;
+    xph_log(
+        trainer->context, EXPHIL_LOG_WARNING,
+        "trainer: all_reduce of the device_communicator refuses to be recorded (%d), the host waits for sums",
+        code);
+}
+
 /* What fails in a recording alone ends nothing: the program runs as it is, and is recorded another time. */
 static void record(exphil_trainer *trainer, uint32_t parts, xph_graph **graph)
 {
     recording r = {trainer, parts};
-    if (xph_net_record(trainer->feed.net, run_recorded, &r, graph) >= 0) return;
-    if (++trainer->unrecorded == RECORDINGS_MOST)
+    xph_device_ranks *ranks = &trainer->device_ranks;
+    ranks->recording = true;
+    exphil_status status = xph_net_record(trainer->feed.net, run_recorded, &r, graph);
+    ranks->recording = false;
+    if (status >= 0) return;
+    if (ranks->code)
+        refuse_sums(trainer);
+    else if (++trainer->unrecorded == RECORDINGS_MOST)
         xph_log(trainer->context, EXPHIL_LOG_WARNING,
                 "trainer: %s does not record updates, they run operation by operation",
                 trainer->device->backend->name);
@@ -150,7 +175,7 @@ static void record(exphil_trainer *trainer, uint32_t parts, xph_graph **graph)
 
 /* Addresses in a program depend on the feed's parity alone. The first time it runs as it is: libraries find their ways then,
  * and what they refuse is settled. */
-exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
+static exphil_status run_program(exphil_trainer *trainer, uint32_t parts)
 {
     const xph_backend *backend = trainer->device->backend;
     xph_graph **graph = &trainer->recorded[trainer->feed.parity][parts];
@@ -159,8 +184,15 @@ exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
         record(trainer, parts, graph);
     if (*graph) return backend->replay(stream_of(trainer), *graph);
     XPH_TRY(run_parts(trainer, parts));
-    trainer->ran |= 1u << parts;
+    trainer->ran |= (uint64_t)1 << parts;
     return EXPHIL_OK;
+}
+
+exphil_status xph_trainer_run(exphil_trainer *trainer, uint32_t parts)
+{
+    exphil_status status = run_program(trainer, parts);
+    trainer->device_ranks.under_way = status >= 0 && parts & XPH_PART_SUM;
+    return status;
 }
 
 void xph_trainer_forget(exphil_trainer *trainer)
@@ -180,8 +212,11 @@ void xph_trainer_forget(exphil_trainer *trainer)
 exphil_status xph_control_put(exphil_trainer *trainer, xph_stream *stream, double loss_scale, int64_t good)
 {
     const xph_backend *backend = trainer->device->backend;
-    const xph_control control = {
-        .done = trainer->optimizer->updates, .good = good, .loss_scale = loss_scale, .first_bad = -1};
+    const xph_control control = {.done = trainer->optimizer->updates,
+                                 .good = good,
+                                 .loss_scale = loss_scale,
+                                 .self = (double)trainer->optimizer->updates + 1.0,
+                                 .first_bad = -1};
     exphil_status status = backend->upload(stream, trainer->control, &control, sizeof control);
     for (int i = 0; status >= 0 && i < 2; i++)
         status = backend->download(stream, trainer->pending[i].result, trainer->control, sizeof control);
@@ -244,6 +279,14 @@ static exphil_status refused(const exphil_trainer *trainer, const xph_control *r
                     loss_bad ? "the loss is not finite" : "the gradient is too large to square");
 }
 
+/* Nothing of the update is there. */
+static exphil_status stopped(const exphil_trainer *trainer, const exphil_error *why, exphil_error *error)
+{
+    if (why->status < 0) return xph_fail(error, EXPHIL_E_IO, "%s", why->message);
+    return xph_fail(error, EXPHIL_E_IO, "device_communicator: all_reduce gave rank %d no sum of all ranks",
+                    trainer->communicator.rank);
+}
+
 static void note_metrics(exphil_trainer *trainer, const xph_pending *pending)
 {
     const xph_control *result = pending->result;
@@ -268,9 +311,13 @@ exphil_status xph_pending_settle(exphil_trainer *trainer, xph_pending *pending, 
     bool loss_bad = false;
     if (!pending->live) return EXPHIL_OK;
     pending->live = 0;
-    exphil_status status = trainer->device->backend->event_wait(pending->settled);
+    exphil_error why = EXPHIL_ERROR_INIT;
+    exphil_status status = trainer->device_ranks.under_way
+                               ? xph_device_ranks_watch(trainer, pending->settled, &why)
+                               : trainer->device->backend->event_wait(pending->settled);
     if (status < 0)
         return xph_fail_device(error, trainer->device, status, "trainer: the device failed in an update");
+    if (result->verdict == XPH_UPDATE_STOPPED) return stopped(trainer, &why, error);
     for (int64_t i = 0; i < xph_model_shape_of(trainer->model)->heads; i++)
         loss_bad |= !xph_finite(result->head[i]);
     if (result->verdict == XPH_UPDATE_DONE) {

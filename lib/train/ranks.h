@@ -82,8 +82,22 @@ exphil_status xph_device_ranks_make(exphil_trainer *trainer, const struct exphil
                                     exphil_error *error);
 void xph_device_ranks_drop(const exphil_trainer *trainer, xph_device_ranks *ranks);
 size_t xph_device_ranks_bytes(const exphil_trainer *trainer); /* of the device's memory */
-/* The gradients become their sum over the ranks where they are; waits for it. */
-exphil_status xph_device_ranks_sum(const exphil_trainer *trainer, exphil_error *error);
+/* Enqueues, or records, that gradients and losses of heads become their sums over the ranks where they are, behind what the
+ * net's stream has and before what comes. */
+exphil_status xph_device_ranks_sum(exphil_trainer *trainer);
+/* EXPHIL_E_IO where all_reduce had failed in it; else the device's status, and what is said of it. */
+exphil_status xph_device_ranks_failed(exphil_trainer *trainer, exphil_status status, const char *what,
+                                      exphil_error *error);
+/* The host waits for that sum: nothing may follow it yet. */
+exphil_status xph_device_ranks_wait(const exphil_trainer *trainer, exphil_error *error);
+/* Waits for the mark behind an update that follows its sum. Where a rank is gone, or the time is over, the communicator is brought
+ * to its end, and the update comes to XPH_UPDATE_STOPPED, unless its sum was done already; why is then a failure. */
+exphil_status xph_device_ranks_watch(const exphil_trainer *trainer, xph_event *settled, exphil_error *why);
+/* True: programs of updates have their sum in them. */
+static inline bool xph_device_ranks_follow(const exphil_trainer *trainer)
+{
+    return trainer->device_ranks.all_reduce && trainer->device_ranks.follows;
+}
 /* EXPHIL_E_MISMATCH: the prefetcher's lanes are not those of this rank (exphil_rank_lanes). */
 exphil_status xph_ranks_lanes_check(const exphil_trainer *trainer, exphil_error *error);
 /* EXPHIL_E_MISMATCH on all ranks, which names the first thing that a rank has otherwise than rank 0. */

@@ -120,20 +120,18 @@ static exphil_status forget_values(const exphil_trainer *trainer)
                                           trainer->split.values_bytes);
 }
 
+/* moved: the state went on. */
 static exphil_status run_backward(exphil_trainer *trainer, const void *dlogits, const void *dvalues,
-                                  exphil_error *error)
+                                  bool *moved, exphil_error *error)
 {
-    bool finishes = !trainer->communicator.all_reduce;
     exphil_status status = take_gradients(trainer, dlogits, dvalues);
-    if (status >= 0)
-        status = xph_trainer_run(trainer, XPH_PART_BACKWARD | (finishes ? (uint32_t)XPH_PART_LAST : 0u));
+    if (status >= 0) status = xph_trainer_run(trainer, XPH_PART_BACKWARD | xph_comm_parts(trainer));
     if (status >= 0) status = forget_values(trainer);
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
+    *moved = status >= 0;
     if (status < 0)
-        status = xph_fail_device(error, trainer->device, status, "trainer: the device failed in backward");
-    status = xph_comm_join(trainer, status, error);
-    if (status < 0) xph_feed_swap_back(&trainer->feed);
-    return status;
+        status = xph_device_ranks_failed(trainer, status, "trainer: the device failed in backward", error);
+    return xph_comm_join(trainer, status, error);
 }
 
 static exphil_status check_backward(const exphil_trainer *trainer, const void *dlogits, const void *dvalues,
@@ -152,11 +150,15 @@ static exphil_status backward(exphil_trainer *trainer, const void *dlogits, cons
                               exphil_error *error)
 {
     const xph_split *split = &trainer->split;
+    bool moved = false;
     exphil_status status = check_backward(trainer, dlogits, dvalues, loss, error);
     if (status < 0) return xph_ranks_tell(trainer, XPH_CALL_SUM, status, error);
-    XPH_TRY(run_backward(trainer, dlogits, dvalues, error));
-    XPH_TRY(xph_update_send(trainer, split->frames, split->epoch, error));
-    return xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
+    if (trainer->device_ranks.all_reduce) XPH_TRY(xph_comm_meet(trainer, error));
+    status = run_backward(trainer, dlogits, dvalues, &moved, error);
+    if (status >= 0) status = xph_update_send(trainer, split->frames, split->epoch, error);
+    if (status >= 0) status = xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
+    if (moved && status < 0 && status != EXPHIL_E_NUMERIC) xph_feed_swap_back(&trainer->feed);
+    return status;
 }
 
 /* The busy flag is held until leave. */

@@ -145,7 +145,8 @@ enum {
     XPH_PART_FORWARD = 4,
     XPH_PART_BACKWARD = 8,
     XPH_PART_LAST = 16,
-    XPH_PARTS = 32
+    XPH_PART_SUM = 32, /* over the ranks, on the device; before LAST */
+    XPH_PARTS = 64
 };
 
 /* Between forward and backward by the host. */
@@ -183,7 +184,11 @@ typedef struct xph_device_ranks {
     int32_t (*all_reduce)(void *user, void *data, int64_t count, int32_t type, void *stream);
     int32_t (*state)(void *user);
     void (*give_up)(void *user);
-    int32_t timeout_ms, reserved;
+    int32_t timeout_ms;
+    int32_t code;   /* of all_reduce, where it failed in a program */
+    bool follows;   /* an update follows its sum on the device, in one program; else the host waits between */
+    bool recording; /* a program is being recorded */
+    bool under_way; /* an update whose sum the host has not waited for */
     void *exchange; /* on the device, for meetings */
     xph_stream *stream;
     xph_event *before, *done;
@@ -224,7 +229,7 @@ struct exphil_trainer {
     xph_control *control; /* device */
     /* By the feed's parity, on which addresses depend, and the program; NULL: not yet. */
     xph_graph *recorded[2][XPH_PARTS];
-    uint32_t ran;           /* programs that have run, by bit */
+    uint64_t ran;           /* programs that have run, by bit */
     int32_t unrecorded;     /* recordings that failed */
     xph_pending pending[2]; /* of even and odd updates: the device may be one update behind */
     int32_t pending_parity; /* of the next update */
@@ -315,6 +320,10 @@ void xph_pending_destroy(exphil_trainer *trainer);
 /* With a communicator: replaces the gradients by what its ranks have together, then runs the update. status, with its
  * error, is what this rank came to before: a failure is told to the others where ranks meet, and given back. */
 exphil_status xph_comm_join(exphil_trainer *trainer, exphil_status status, exphil_error *error);
+/* Before a backward whose sum is the device's: ranks say that they are there, and how many frames they have. */
+exphil_status xph_comm_meet(exphil_trainer *trainer, exphil_error *error);
+/* What of an update its last batch's program has with it: XPH_PART_..., or 0. */
+uint32_t xph_comm_parts(const exphil_trainer *trainer);
 /* xph_trainer_shape makes the feed on the first call; later calls must ask for the same shape.
  * xph_trainer_drop_shape undoes it. */
 exphil_status xph_trainer_shape(exphil_trainer *trainer, int64_t batch, int64_t time, exphil_error *error);

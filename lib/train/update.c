@@ -46,8 +46,8 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
                                gathered *sum, exphil_error *error)
 {
     const int64_t part = sum->moved, parts = sum->parts;
-    bool finishes = part + 1 == parts && !trainer->communicator.all_reduce;
-    uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST) | (finishes ? XPH_PART_LAST : 0);
+    uint32_t program = XPH_PART_BATCH | (part ? 0 : XPH_PART_FIRST);
+    if (part + 1 == parts) program |= xph_comm_parts(trainer);
     const xph_given given = xph_update_given(trainer, all->weight, parts);
     exphil_status status = xph_feed_take(&trainer->feed, batch, &given);
     if (status < 0)
@@ -56,7 +56,7 @@ static exphil_status run_batch(exphil_trainer *trainer, const exphil_batch *batc
     if (status >= 0) status = xph_trainer_run(trainer, program);
     if (status >= 0) status = xph_feed_swap(&trainer->feed);
     if (status < 0)
-        return xph_fail_device(error, trainer->device, status, "trainer: the device failed in a batch");
+        return xph_device_ranks_failed(trainer, status, "trainer: the device failed in a batch", error);
     sum->moved++;
     sum->frames += all->frames;
     sum->epoch = batch->epoch;
@@ -210,12 +210,14 @@ static exphil_status update(exphil_trainer *trainer, const exphil_batch *given, 
         return status;
     }
     XPH_TRY(xph_update_send(trainer, sum.frames, sum.epoch, error));
-    /* The first update is waited for, so that there are numbers to give. */
-    bool waits = !trainer->ahead || trainer->metrics.update == 0;
+    /* The first update is waited for, so that there are numbers to give. One with a sum over ranks on the device is given back
+     * by the call that began it if it is stopped. */
+    bool waits = !trainer->ahead || trainer->device_ranks.all_reduce || trainer->metrics.update == 0;
     status = xph_pending_settle(trainer, &trainer->pending[trainer->pending_parity], error);
     if (status >= 0 && waits)
         status = xph_pending_settle(trainer, &trainer->pending[!trainer->pending_parity], error);
     if (status >= 0 && xph_ranks_meet(trainer)) status = say_late(trainer, error);
+    if (status == EXPHIL_E_IO) give_back(trainer, &sum); /* it was stopped on the device */
     return status < 0 ? status : give_metrics(trainer, &sum, began, metrics, error);
 }
 

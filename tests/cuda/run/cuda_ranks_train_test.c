@@ -77,7 +77,7 @@ static void one_rank(thread_rank *rank)
     config.rank = rank->rank;
     config.ranks = rank->ranks;
     config.sums = g->sums;
-    config.timeout_ms = g->leaves < 0 ? 120000 : 300;
+    config.timeout_ms = g->leaves < 0 ? 120000 : 10000;
     if (exphil_ranks_open(&config, &ranks, error) < 0) fail_msg("rank %d: %s", rank->rank, error->message);
     assert_ok(exphil_ranks_communicator(ranks, &with, error));
     own.trainer.device_communicator = &with;
@@ -252,10 +252,10 @@ static void refusals(void **state)
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
     assert_string_equal(error.message, "device_communicator: rank 2 of 2 ranks");
     with.rank = 0;
-    with.reserved = 1;
+    with.flags = 4;
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "device_communicator: reserved is 1, must be 0");
-    with.reserved = 0;
+    assert_string_equal(error.message, "device_communicator: flags is 4, not EXPHIL_RANKS_...");
+    with.flags = 0;
     with.abort = NULL;
     assert_int_equal(make(&run, &how, &error), EXPHIL_E_INVALID);
     assert_string_equal(error.message, "device_communicator: abort is NULL");

@@ -2572,6 +2572,9 @@ extern "C" {
 pub const EXPHIL_RANKS_OK: _bindgen_ty_23 = 0;
 pub const EXPHIL_RANKS_FAILED: _bindgen_ty_23 = 1;
 pub type _bindgen_ty_23 = ::std::os::raw::c_uint;
+pub const EXPHIL_RANKS_CAPTURABLE: _bindgen_ty_24 = 1;
+pub const EXPHIL_RANKS_ORDERED: _bindgen_ty_24 = 2;
+pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_device_communicator {
@@ -2592,7 +2595,7 @@ pub struct exphil_device_communicator {
     pub rank: i32,
     pub ranks: i32,
     pub timeout_ms: i32,
-    pub reserved: i32,
+    pub flags: i32,
 }
 impl Default for exphil_device_communicator {
     fn default() -> Self {
@@ -2623,10 +2626,10 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SUMS_ORDERED: _bindgen_ty_24 = 0;
-pub const EXPHIL_SUMS_TREE: _bindgen_ty_24 = 1;
-pub const EXPHIL_SUMS_PLAIN: _bindgen_ty_24 = 2;
-pub type _bindgen_ty_24 = ::std::os::raw::c_uint;
+pub const EXPHIL_SUMS_ORDERED: _bindgen_ty_25 = 0;
+pub const EXPHIL_SUMS_TREE: _bindgen_ty_25 = 1;
+pub const EXPHIL_SUMS_PLAIN: _bindgen_ty_25 = 2;
+pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_ranks_config {
@@ -2666,23 +2669,23 @@ extern "C" {
 extern "C" {
     pub fn exphil_ranks_destroy(ranks: *mut exphil_ranks);
 }
-pub const EXPHIL_OP_SCAN: _bindgen_ty_25 = 1;
-pub const EXPHIL_OP_SCAN_GRAD: _bindgen_ty_25 = 2;
-pub const EXPHIL_OP_ATTENTION: _bindgen_ty_25 = 3;
-pub const EXPHIL_OP_ATTENTION_GRAD: _bindgen_ty_25 = 4;
-pub const EXPHIL_OP_LSTM: _bindgen_ty_25 = 5;
-pub const EXPHIL_OP_LSTM_GRAD: _bindgen_ty_25 = 6;
-pub const EXPHIL_OP_GRU: _bindgen_ty_25 = 7;
-pub const EXPHIL_OP_GRU_GRAD: _bindgen_ty_25 = 8;
-pub const EXPHIL_OP_NORM: _bindgen_ty_25 = 9;
-pub const EXPHIL_OP_NORM_GRAD: _bindgen_ty_25 = 10;
-pub const EXPHIL_OP_CONV: _bindgen_ty_25 = 11;
-pub const EXPHIL_OP_CONV_GRAD: _bindgen_ty_25 = 12;
-pub const EXPHIL_OP_ADAMW: _bindgen_ty_25 = 13;
-pub type _bindgen_ty_25 = ::std::os::raw::c_uint;
-pub const EXPHIL_OPS_F32: _bindgen_ty_26 = 0;
-pub const EXPHIL_OPS_F64: _bindgen_ty_26 = 1;
+pub const EXPHIL_OP_SCAN: _bindgen_ty_26 = 1;
+pub const EXPHIL_OP_SCAN_GRAD: _bindgen_ty_26 = 2;
+pub const EXPHIL_OP_ATTENTION: _bindgen_ty_26 = 3;
+pub const EXPHIL_OP_ATTENTION_GRAD: _bindgen_ty_26 = 4;
+pub const EXPHIL_OP_LSTM: _bindgen_ty_26 = 5;
+pub const EXPHIL_OP_LSTM_GRAD: _bindgen_ty_26 = 6;
+pub const EXPHIL_OP_GRU: _bindgen_ty_26 = 7;
+pub const EXPHIL_OP_GRU_GRAD: _bindgen_ty_26 = 8;
+pub const EXPHIL_OP_NORM: _bindgen_ty_26 = 9;
+pub const EXPHIL_OP_NORM_GRAD: _bindgen_ty_26 = 10;
+pub const EXPHIL_OP_CONV: _bindgen_ty_26 = 11;
+pub const EXPHIL_OP_CONV_GRAD: _bindgen_ty_26 = 12;
+pub const EXPHIL_OP_ADAMW: _bindgen_ty_26 = 13;
 pub type _bindgen_ty_26 = ::std::os::raw::c_uint;
+pub const EXPHIL_OPS_F32: _bindgen_ty_27 = 0;
+pub const EXPHIL_OPS_F64: _bindgen_ty_27 = 1;
+pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_input {
@@ -2763,10 +2766,10 @@ impl Default for exphil_scan_args {
         }
     }
 }
-pub const EXPHIL_ATTENTION_AUTO: _bindgen_ty_27 = 0;
-pub const EXPHIL_ATTENTION_PLAIN: _bindgen_ty_27 = 1;
-pub const EXPHIL_ATTENTION_CHUNKED: _bindgen_ty_27 = 2;
-pub type _bindgen_ty_27 = ::std::os::raw::c_uint;
+pub const EXPHIL_ATTENTION_AUTO: _bindgen_ty_28 = 0;
+pub const EXPHIL_ATTENTION_PLAIN: _bindgen_ty_28 = 1;
+pub const EXPHIL_ATTENTION_CHUNKED: _bindgen_ty_28 = 2;
+pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_attention_args {
@@ -3005,10 +3008,10 @@ extern "C" {
 pub struct exphil_slp {
     _unused: [u8; 0],
 }
-pub const EXPHIL_SLP_LAST: _bindgen_ty_28 = 0;
-pub const EXPHIL_SLP_FIRST: _bindgen_ty_28 = 1;
-pub const EXPHIL_SLP_ALL: _bindgen_ty_28 = 2;
-pub type _bindgen_ty_28 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_LAST: _bindgen_ty_29 = 0;
+pub const EXPHIL_SLP_FIRST: _bindgen_ty_29 = 1;
+pub const EXPHIL_SLP_ALL: _bindgen_ty_29 = 2;
+pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_config {
@@ -3039,57 +3042,57 @@ extern "C" {
 extern "C" {
     pub fn exphil_slp_destroy(slp: *mut exphil_slp);
 }
-pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_29 = 0;
-pub const EXPHIL_SLP_BARE: _bindgen_ty_29 = 1;
-pub const EXPHIL_SLP_GAMES: _bindgen_ty_29 = 2;
-pub type _bindgen_ty_29 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_30 = 0;
-pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_30 = 1;
-pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_30 = 2;
-pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_30 = 3;
-pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_30 = 4;
+pub const EXPHIL_SLP_CONTAINER: _bindgen_ty_30 = 0;
+pub const EXPHIL_SLP_BARE: _bindgen_ty_30 = 1;
+pub const EXPHIL_SLP_GAMES: _bindgen_ty_30 = 2;
 pub type _bindgen_ty_30 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_31 = 0;
-pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_31 = 1;
-pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_31 = 2;
+pub const EXPHIL_SLP_STOP_COMPLETE: _bindgen_ty_31 = 0;
+pub const EXPHIL_SLP_STOP_END_OF_FILE: _bindgen_ty_31 = 1;
+pub const EXPHIL_SLP_STOP_METADATA: _bindgen_ty_31 = 2;
+pub const EXPHIL_SLP_STOP_TRUNCATED: _bindgen_ty_31 = 3;
+pub const EXPHIL_SLP_STOP_UNKNOWN_CODE: _bindgen_ty_31 = 4;
 pub type _bindgen_ty_31 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_32 = 1;
-pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_32 = 2;
-pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_32 = 4;
-pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_32 = 8;
-pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_32 = 16;
-pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_32 = 32;
-pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_32 = 64;
-pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_32 = 128;
-pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_32 = 256;
-pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_32 = 512;
-pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_32 = 1024;
-pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_32 = 2048;
-pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_32 = 4096;
-pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_32 = 8192;
-pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_32 = 16384;
-pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_32 = 32768;
-pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_32 = 65536;
-pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_32 = 131072;
-pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_32 = 262144;
-pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_32 = 524288;
-pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_32 = 1048576;
-pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_32 = 2097152;
-pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_32 = 4194304;
-pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_32 = 8388608;
+pub const EXPHIL_SLP_METADATA_ABSENT: _bindgen_ty_32 = 0;
+pub const EXPHIL_SLP_METADATA_OK: _bindgen_ty_32 = 1;
+pub const EXPHIL_SLP_METADATA_UNREADABLE: _bindgen_ty_32 = 2;
 pub type _bindgen_ty_32 = ::std::os::raw::c_uint;
-pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_33 = 1;
-pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_33 = 2;
-pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_33 = 4;
-pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_33 = 8;
-pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_33 = 16;
-pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_33 = 32;
-pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_33 = 64;
-pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_33 = 128;
-pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_33 = 256;
-pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_33 = 512;
-pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_33 = 1024;
+pub const EXPHIL_SLP_HAS_STATE_AGE: _bindgen_ty_33 = 1;
+pub const EXPHIL_SLP_HAS_RAW_JOY_X: _bindgen_ty_33 = 2;
+pub const EXPHIL_SLP_HAS_PRE_PERCENT: _bindgen_ty_33 = 4;
+pub const EXPHIL_SLP_HAS_FLAGS: _bindgen_ty_33 = 8;
+pub const EXPHIL_SLP_HAS_LRAS: _bindgen_ty_33 = 16;
+pub const EXPHIL_SLP_HAS_HURTBOX: _bindgen_ty_33 = 32;
+pub const EXPHIL_SLP_HAS_FRAME_SEED: _bindgen_ty_33 = 64;
+pub const EXPHIL_SLP_HAS_BOOKEND: _bindgen_ty_33 = 128;
+pub const EXPHIL_SLP_HAS_ITEMS: _bindgen_ty_33 = 256;
+pub const EXPHIL_SLP_HAS_ITEM_MISC: _bindgen_ty_33 = 512;
+pub const EXPHIL_SLP_HAS_VELOCITY: _bindgen_ty_33 = 1024;
+pub const EXPHIL_SLP_HAS_ITEM_OWNER: _bindgen_ty_33 = 2048;
+pub const EXPHIL_SLP_HAS_LATEST_FINAL: _bindgen_ty_33 = 4096;
+pub const EXPHIL_SLP_HAS_HITLAG: _bindgen_ty_33 = 8192;
+pub const EXPHIL_SLP_HAS_SCENE_COUNTER: _bindgen_ty_33 = 16384;
+pub const EXPHIL_SLP_HAS_ANIMATION: _bindgen_ty_33 = 32768;
+pub const EXPHIL_SLP_HAS_PLACEMENTS: _bindgen_ty_33 = 65536;
+pub const EXPHIL_SLP_HAS_RAW_JOY_Y: _bindgen_ty_33 = 131072;
+pub const EXPHIL_SLP_HAS_INSTANCE: _bindgen_ty_33 = 262144;
+pub const EXPHIL_SLP_HAS_ITEM_INSTANCE: _bindgen_ty_33 = 524288;
+pub const EXPHIL_SLP_HAS_RAW_C: _bindgen_ty_33 = 1048576;
+pub const EXPHIL_SLP_HAS_FOUNTAIN: _bindgen_ty_33 = 2097152;
+pub const EXPHIL_SLP_HAS_WHISPY: _bindgen_ty_33 = 4194304;
+pub const EXPHIL_SLP_HAS_STADIUM: _bindgen_ty_33 = 8388608;
 pub type _bindgen_ty_33 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_PROBLEM_NEGATIVE_LENGTH: _bindgen_ty_34 = 1;
+pub const EXPHIL_SLP_PROBLEM_LENGTH: _bindgen_ty_34 = 2;
+pub const EXPHIL_SLP_PROBLEM_SHORT_EVENT: _bindgen_ty_34 = 4;
+pub const EXPHIL_SLP_PROBLEM_SECOND_START: _bindgen_ty_34 = 8;
+pub const EXPHIL_SLP_PROBLEM_PORT: _bindgen_ty_34 = 16;
+pub const EXPHIL_SLP_PROBLEM_FRAME_START: _bindgen_ty_34 = 32;
+pub const EXPHIL_SLP_PROBLEM_ITEM: _bindgen_ty_34 = 64;
+pub const EXPHIL_SLP_PROBLEM_BOOKEND: _bindgen_ty_34 = 128;
+pub const EXPHIL_SLP_PROBLEM_FRAME_LIMIT: _bindgen_ty_34 = 256;
+pub const EXPHIL_SLP_PROBLEM_METADATA: _bindgen_ty_34 = 512;
+pub const EXPHIL_SLP_PROBLEM_ITEM_LIMIT: _bindgen_ty_34 = 1024;
+pub type _bindgen_ty_34 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_port {
@@ -3170,17 +3173,17 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_34 = 0;
-pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_34 = 1;
-pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_34 = 2;
-pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_34 = 3;
-pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_34 = 4;
-pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_34 = 5;
-pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_34 = 6;
-pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_34 = 7;
-pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_34 = 8;
-pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_34 = 9;
-pub type _bindgen_ty_34 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_RESULT_UNKNOWN: _bindgen_ty_35 = 0;
+pub const EXPHIL_SLP_RESULT_STOCKS: _bindgen_ty_35 = 1;
+pub const EXPHIL_SLP_RESULT_TIME_STOCKS: _bindgen_ty_35 = 2;
+pub const EXPHIL_SLP_RESULT_TIME_PERCENT: _bindgen_ty_35 = 3;
+pub const EXPHIL_SLP_RESULT_QUIT: _bindgen_ty_35 = 4;
+pub const EXPHIL_SLP_RESULT_PLACEMENTS: _bindgen_ty_35 = 5;
+pub const EXPHIL_SLP_RESULT_TIE: _bindgen_ty_35 = 6;
+pub const EXPHIL_SLP_RESULT_NO_CONTEST: _bindgen_ty_35 = 7;
+pub const EXPHIL_SLP_RESULT_UNFINISHED: _bindgen_ty_35 = 8;
+pub const EXPHIL_SLP_RESULT_ALONE: _bindgen_ty_35 = 9;
+pub type _bindgen_ty_35 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct exphil_slp_result {
@@ -3387,11 +3390,11 @@ extern "C" {
         follower: i32,
     ) -> *const exphil_slp_player;
 }
-pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_35 = 0;
-pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_35 = 1;
-pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_35 = 2;
-pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_35 = 3;
-pub type _bindgen_ty_35 = ::std::os::raw::c_uint;
+pub const EXPHIL_SLP_DUMP_STATE: _bindgen_ty_36 = 0;
+pub const EXPHIL_SLP_DUMP_INPUT: _bindgen_ty_36 = 1;
+pub const EXPHIL_SLP_DUMP_AUX: _bindgen_ty_36 = 2;
+pub const EXPHIL_SLP_DUMP_ITEMS: _bindgen_ty_36 = 3;
+pub type _bindgen_ty_36 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_slp_dump_bytes(slp: *const exphil_slp, kind: i32, slot: i32) -> usize;
 }
@@ -3597,14 +3600,14 @@ extern "C" {
         error: *mut exphil_error,
     ) -> exphil_status;
 }
-pub const EXPHIL_RESULT_ANY: _bindgen_ty_36 = 0;
-pub const EXPHIL_RESULT_WON: _bindgen_ty_36 = 1;
-pub const EXPHIL_RESULT_LOST: _bindgen_ty_36 = 2;
-pub type _bindgen_ty_36 = ::std::os::raw::c_uint;
-pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_37 = 0;
-pub const EXPHIL_WITHOUT: _bindgen_ty_37 = 1;
-pub const EXPHIL_WITH: _bindgen_ty_37 = 2;
+pub const EXPHIL_RESULT_ANY: _bindgen_ty_37 = 0;
+pub const EXPHIL_RESULT_WON: _bindgen_ty_37 = 1;
+pub const EXPHIL_RESULT_LOST: _bindgen_ty_37 = 2;
 pub type _bindgen_ty_37 = ::std::os::raw::c_uint;
+pub const EXPHIL_WITH_OR_WITHOUT: _bindgen_ty_38 = 0;
+pub const EXPHIL_WITHOUT: _bindgen_ty_38 = 1;
+pub const EXPHIL_WITH: _bindgen_ty_38 = 2;
+pub type _bindgen_ty_38 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct exphil_selection {
@@ -3643,33 +3646,33 @@ impl Default for exphil_selection {
         }
     }
 }
-pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_38 = 0;
-pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_38 = 1;
-pub const EXPHIL_REFUSED_LONG: _bindgen_ty_38 = 2;
-pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_38 = 3;
-pub const EXPHIL_REFUSED_LATE: _bindgen_ty_38 = 4;
-pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_38 = 5;
-pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_38 = 6;
-pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_38 = 7;
-pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_38 = 8;
-pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_38 = 9;
-pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_38 = 10;
-pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_38 = 11;
-pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_38 = 12;
-pub const EXPHIL_REFUSED_PORT: _bindgen_ty_38 = 13;
-pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_38 = 14;
-pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_38 = 15;
-pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_38 = 16;
-pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_38 = 17;
-pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_38 = 18;
-pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_38 = 19;
-pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_38 = 20;
-pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_38 = 21;
-pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_38 = 22;
-pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_38 = 23;
-pub type _bindgen_ty_38 = ::std::os::raw::c_uint;
-pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_39 = 24;
+pub const EXPHIL_REFUSED_STAGE: _bindgen_ty_39 = 0;
+pub const EXPHIL_REFUSED_SHORT: _bindgen_ty_39 = 1;
+pub const EXPHIL_REFUSED_LONG: _bindgen_ty_39 = 2;
+pub const EXPHIL_REFUSED_EARLY: _bindgen_ty_39 = 3;
+pub const EXPHIL_REFUSED_LATE: _bindgen_ty_39 = 4;
+pub const EXPHIL_REFUSED_VERSION: _bindgen_ty_39 = 5;
+pub const EXPHIL_REFUSED_TEAMS: _bindgen_ty_39 = 6;
+pub const EXPHIL_REFUSED_ITEMS: _bindgen_ty_39 = 7;
+pub const EXPHIL_REFUSED_PLAYERS: _bindgen_ty_39 = 8;
+pub const EXPHIL_REFUSED_INCOMPLETE: _bindgen_ty_39 = 9;
+pub const EXPHIL_REFUSED_COMPUTER_GAME: _bindgen_ty_39 = 10;
+pub const EXPHIL_REFUSED_COMPUTER: _bindgen_ty_39 = 11;
+pub const EXPHIL_REFUSED_CHARACTER: _bindgen_ty_39 = 12;
+pub const EXPHIL_REFUSED_PORT: _bindgen_ty_39 = 13;
+pub const EXPHIL_REFUSED_RESULT: _bindgen_ty_39 = 14;
+pub const EXPHIL_REFUSED_DAMAGE: _bindgen_ty_39 = 15;
+pub const EXPHIL_REFUSED_STOCKS: _bindgen_ty_39 = 16;
+pub const EXPHIL_REFUSED_SELF_DESTRUCTS: _bindgen_ty_39 = 17;
+pub const EXPHIL_REFUSED_INPUT: _bindgen_ty_39 = 18;
+pub const EXPHIL_REFUSED_OPPONENT: _bindgen_ty_39 = 19;
+pub const EXPHIL_REFUSED_OPPONENT_PORT: _bindgen_ty_39 = 20;
+pub const EXPHIL_REFUSED_EMPTY: _bindgen_ty_39 = 21;
+pub const EXPHIL_REFUSED_DUPLICATE: _bindgen_ty_39 = 22;
+pub const EXPHIL_REFUSED_UNKNOWN: _bindgen_ty_39 = 23;
 pub type _bindgen_ty_39 = ::std::os::raw::c_uint;
+pub const EXPHIL_REFUSED_REASONS: _bindgen_ty_40 = 24;
+pub type _bindgen_ty_40 = ::std::os::raw::c_uint;
 extern "C" {
     pub fn exphil_refused_name(reason: i32) -> *const ::std::os::raw::c_char;
 }
