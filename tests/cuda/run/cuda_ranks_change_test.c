@@ -120,7 +120,7 @@ static train_run begin(scene *s, thread_rank *rank, train_plan plan, sums_by by,
     return run;
 }
 
-/* Metrics are those of the update before, where the host is ahead. */
+/* Metrics are those of the update before, where the host is ahead: alone, or with a host's communicator. */
 static void train(scene *s, int32_t rank, const train_run *run, int updates)
 {
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
@@ -129,6 +129,7 @@ static void train(scene *s, int32_t rank, const train_run *run, int updates)
         s->loss[rank][metrics.update - 1] = metrics.loss;
     }
     CHECK(xph_trainer_settle(run->trainer, error));
+    s->loss[rank][run->trainer->metrics.update - 1] = run->trainer->metrics.loss;
 }
 
 static void keep(scene *s, int32_t rank, const train_run *run)

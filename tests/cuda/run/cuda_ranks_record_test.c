@@ -106,13 +106,13 @@ static void give_up(void *user)
 }
 
 /* By all ranks at once. */
-static void open_ranks(group *g, int32_t rank, const exphil_model *model)
+static void open_ranks(group *g, int32_t rank, exphil_context *context)
 {
     exphil_ranks_config config = EXPHIL_RANKS_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     relay *r = &g->relays[rank];
     config.id = g->id;
-    config.model = model;
+    config.context = context;
     config.rank = rank;
     config.ranks = g->ranks;
     config.sums = g->sums;
@@ -167,7 +167,7 @@ static train_run begin(group *g, thread_rank *rank)
     train_run run =
         train_begin(&own); /* of the trainer a second one is made: only a model says how much is summed */
     exphil_trainer_destroy(run.trainer);
-    open_ranks(g, rank->rank, run.model);
+    open_ranks(g, rank->rank, run.context);
     atomic_store(&g->relays[rank->rank].refuses, g->refuses[rank->rank]);
     const exphil_device_communicator with = communicator_of(g, rank->rank);
     own.trainer.device_communicator = &with;
@@ -203,7 +203,7 @@ static void renew(group *g, int32_t rank, const train_run *run)
     r->gone_at = r->waits_at = 0;
     r->too_late = false;
     meet(g);
-    open_ranks(g, rank, run->model);
+    open_ranks(g, rank, run->context);
 }
 
 /* The loss of the host's is half the sum of the squares of logits. */
