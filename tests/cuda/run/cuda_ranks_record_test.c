@@ -113,6 +113,7 @@ static void open_ranks(group *g, int32_t rank, exphil_context *context)
     relay *r = &g->relays[rank];
     config.id = g->id;
     config.context = context;
+    config.piece_bytes = 1 << 20; /* 64 MiB take long to be forbidden */
     config.rank = rank;
     config.ranks = g->ranks;
     config.sums = g->sums;
