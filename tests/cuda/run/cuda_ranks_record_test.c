@@ -310,7 +310,8 @@ static void run_group_as(group *g, thread_rank_fn fn, void *with)
     memset(fake->fault, 0, sizeof fake->fault);
     atomic_store(&fake->hung, 0);
     emulated_gpu()->timing((EMU_LAZY + g->timing) % EMU_TIMINGS, 1);
-    emulated_gpu()->protect(g->stops == NEVER); /* it takes long, and what is stopped has run whole elsewhere */
+    emulated_gpu()->protect(g->stops ==
+                            NEVER); /* it takes long, and what is stopped has run whole elsewhere */
     make_id(g);
     assert_int_equal(pthread_barrier_init(&g->all, NULL, (unsigned)g->ranks), 0);
     thread_ranks_run(g->ranks, fn, user, (thread_how){0, -1, false});
