@@ -23,7 +23,7 @@ static bool names_a_file(const option_entry *entry, const char *text)
     return strpbrk(text, "/\\") != NULL;
 }
 
-static json_t *option_value(const option_entry *entry)
+json_t *notes_option(const option_entry *entry)
 {
     const char *text;
     json_t *value = NULL;
@@ -63,7 +63,7 @@ json_t *notes_options(const option_command *command)
     json_t *options = json_object();
     for (const option_entry *entry = command->entry; entry->name || entry->help; entry++)
         if (entry->name && command->given[entry - command->entry] && !changes_nothing(entry->name))
-            json_object_set_new(options, entry->name, option_value(entry));
+            json_object_set_new(options, entry->name, notes_option(entry));
     return options;
 }
 

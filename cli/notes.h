@@ -11,6 +11,8 @@
 /* The options that were given and matter to the policy, by name: numbers, words, true for a flag, and true in
  * the place of any file's name. */
 json_t *notes_options(const option_command *command);
+/* Value of an option; the caller's. */
+json_t *notes_option(const option_entry *entry);
 /* All notes of a model, a new reference: an object, a text where they are no JSON object, NULL where there are none. */
 json_t *notes_of(const exphil_model *model);
 /* What is said of training: an object, borrowed; NULL: nothing. */

@@ -146,8 +146,7 @@ bool ranks_same(ranks *r, double number, const char *what)
 
 /* ---- the machine ----------------------------------------------------------------------------------------- */
 
-/* FNV-1a, of 52 bits: a double holds it. */
-static double hash_of(const void *data, size_t bytes, double before)
+double ranks_hash(const void *data, size_t bytes, double before)
 {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)before;
     for (size_t i = 0; i < bytes; i++)
@@ -163,7 +162,8 @@ static bool find_processors(ranks *r)
     memset(set, 0, sizeof set);
     if (sched_getaffinity(0, sizeof set, set) == 0) r->processors = CPU_COUNT_S(sizeof set, set);
     (void)gethostname(host, sizeof host - 1);
-    const double own = hash_of(set, sizeof set, hash_of(host, strlen(host), 0.0)), *all = gather(r, own);
+    const double own = ranks_hash(set, sizeof set, ranks_hash(host, strlen(host), 0.0)),
+                 *all = gather(r, own);
     for (int32_t k = 0; all && k < r->communicator.ranks; k++) r->sharing += all[k] <= own && all[k] >= own;
     return all != NULL;
 }
@@ -352,5 +352,7 @@ int ranks_end(ranks *r, int status)
             broken(r)    ? r->engine->why(r->group)
             : r->lost[0] ? "the ranks that are left cannot go on"
                          : "not all ranks came to the end");
+    /* As all do that are left. By MPI's abort Open MPI 5.0's mpirun hung now and then, or ended with 0. */
+    if (r->lost[0] && !broken(r)) _exit(RANKS_FAILED);
     end_all(r, RANKS_FAILED);
 }

@@ -9,6 +9,7 @@
 #include <exphil/exphil.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct ranks ranks;
@@ -49,6 +50,8 @@ void ranks_lend(const ranks *r, exphil_trainer_config *config);
 bool ranks_least(ranks *r, double *number);
 bool ranks_all(ranks *r, bool fine);
 bool ranks_same(ranks *r, double number, const char *what);
+/* FNV-1a, of 52 bits: a number that ranks can compare. before: 0, or the hash of what stands before it. */
+double ranks_hash(const void *data, size_t bytes, double before);
 /* The first rank that has another number than rank 0; 0: none. False: they failed. */
 bool ranks_other(ranks *r, double number, int32_t *other);
 

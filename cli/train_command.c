@@ -508,7 +508,7 @@ static bool open_ranks(train_options *o)
 {
     const ranks_wanted wanted = {.timeout = o->ranks_timeout, .tree = o->shards > 1, .machine = o->machine};
     const ranks_engine *engine = ranks_engine_for(o->mpi);
-    return !engine || ranks_open(engine, &wanted, &o->ranks);
+    return !engine || (ranks_open(engine, &wanted, &o->ranks) && train_options_same(o->ranks, o->command));
 }
 
 int train_command(int argc, char **argv)
@@ -558,7 +558,7 @@ int train_command(int argc, char **argv)
         !check_network(&command, &asked) || !check_mode(&command, &asked) ||
         !select_check(&asked.data.select) || !check_init(&command, &asked))
         return 2;
-    if (!open_ranks(&asked)) return 1;
+    if (!open_ranks(&asked)) return ranks_end(asked.ranks, 1);
     asked.silent = asked.quiet;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
     return ranks_end(asked.ranks, run(&asked, count, paths));

@@ -170,6 +170,9 @@ void keep_bad_batch(train_state *r, const exphil_error *why);
 bool train_first(const train_state *r);
 /* Was a stop asked for: of ranks, one that all know of? */
 bool train_stopping(const train_state *r);
+/* A call of all ranks: have they the same options? False: rank 0 said which one is another on which rank, or they failed. NULL: one
+ * rank. */
+bool train_options_same(ranks *all, const option_command *command);
 /* A call of all ranks. fine: this one can go on. True: all can. A signal that one of them got all know of then. any, if it is not
  * NULL, becomes true where it is on any of them. A process alone: fine. */
 bool train_agree(train_state *r, bool fine, bool *any);

@@ -208,7 +208,10 @@ def refused():
     plan = ["--updates", "3"]
     here = [*plan, GAMES[0]]
     unequal = {"data": ("rank 1 has other rows of data", [*plan, GAMES[1]]),
-               "wide": ("rank 1 has model.hidden 16", [*here, "--hidden", "16"]),
+               "wide": ("rank 1 has another --hidden than rank 0", [*here, "--hidden", "16"]),
+               "often": ("rank 1 has another --eval-every than rank 0", [*here, "--eval-every", "2"]),
+               "kept": ("rank 1 has another --keep than rank 0", [*here, "--keep", "2"]),
+               "scored": ("rank 1 has another --score-frames than rank 0", [*here, "--score-frames", "5"]),
                "none": ("exphil: rank 1: none.slp", [*plan, "none.slp"])}
     together([(differ, folder, says, here, other) for folder, (says, other) in unequal.items()])
     train("few", 3, *plan, "--batch", "2", status=1, says="--batch 3 is the least")

@@ -1,4 +1,4 @@
-"""What test_ranks.py runs by exphil launch: a rank with a GPU of its own. Rank 0 prints the weights of all ranks."""
+"""What test_ranks.py runs by exphil launch: a rank with a GPU of its own. Each prints a hash of its weights."""
 import os
 
 import numpy as np
@@ -32,10 +32,27 @@ spec = exphil.Spec("ranks", "ranks", 3, (exphil.HeadSpec("way", "categorical", 3
 context = exphil.Context(f"cuda:{RANK}")
 model = exphil.Model(spec, context=context, blocks="gru", hidden=4, head_width=4)
 ranks = group(context)
+numbers = np.array([RANK, 2.0 * RANK, -1.5])
+ranks.all_reduce(numbers)
+whole = RANKS * (RANKS - 1) / 2
+assert numbers.tolist() == [whole, 2.0 * whole, -1.5 * RANKS]
+floats = np.full((2, 3), RANK, np.float32)
+ranks.all_reduce(floats)
+assert (floats == whole).all()
+for wrong in (numbers[::2], numbers.astype(np.int64), numbers.tolist()):
+    try:
+        ranks.all_reduce(wrong)
+        raise SystemExit("a mistake: taken")
+    except TypeError:
+        pass
 trainer = exphil.Trainer(model, device_communicator=ranks, reduction="sums")
 with_what = np.random.default_rng(RANK)
 for _ in range(UPDATES):
-    trainer.step_batch(batch(with_what, LANES))
+    metrics = trainer.step_batch(batch(with_what, LANES))
+waited = trainer.wait()
+assert (waited.update, waited.loss) == (metrics.update, metrics.loss) and waited.update == UPDATES
+ranks.all_reduce(floats)
+assert (floats == RANKS * whole).all()
 found = trainer.model().info.weights_hash
 assert found != model.info.weights_hash
 print(found)

@@ -19,7 +19,7 @@ def test_ranks_of_gpus():
                 "EXPHIL_EMULATED_GPUS": "3"}
     program = pathlib.Path(__file__).with_name("ranks_case.py")
     done = subprocess.run([PROGRAM, "launch", "-n", "3", "--max-restarts", "0", "--", sys.executable, str(program)],
-                          env={**os.environ, **emulated}, capture_output=True, text=True, timeout=600)
+                          env={**os.environ, **emulated}, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     found = [line.rpartition(" ")[2] for line in done.stdout.splitlines()]
     assert len(found) == 3 and len(set(found)) == 1, done.stdout

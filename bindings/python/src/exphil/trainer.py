@@ -295,6 +295,10 @@ class Trainer(Handle):
         """One update from a batch of your own, every value checked. All batches of a trainer have one shape."""
         return self._metrics(lib.exphil_trainer_step_batch, batch_config(batch, self._sizes))
 
+    def wait(self) -> Metrics:
+        """Waits for the update that a GPU still works on, and gives its metrics; where none is under way, those of the last one."""
+        return self._metrics(lib.exphil_trainer_wait)
+
     def forward(self, batch: Batch, states: Any = None) -> Forward:
         """The first half of an update whose loss is yours: the weights as they are over one batch, which must stay as it is until
         backward or abandon; one of them must follow. mask only counts frames.

@@ -391,6 +391,13 @@ impl Trainer {
         Ok(Metrics::of(&raw))
     }
 
+    /// Waits for the update that a GPU still works on; where none is under way, the metrics are those of the last one.
+    pub fn wait(&mut self) -> Result<Metrics> {
+        let mut raw = sys::init();
+        call(|error| unsafe { sys::exphil_trainer_wait(self.handle.raw(), &mut raw, error) })?;
+        Ok(Metrics::of(&raw))
+    }
+
     /// One update from a batch of the host's own; all batches of a trainer have one shape.
     pub fn step_batch(&mut self, batch: &Batch<'_>) -> Result<Metrics> {
         let raw = self.lend(batch)?;

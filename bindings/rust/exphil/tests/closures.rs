@@ -40,6 +40,7 @@ fn long_calls_are_stopped() {
     assert_eq!(trainer.step().unwrap_err().status(), Status::Cancelled);
     stop.store(false, Ordering::Relaxed);
     assert_eq!(trainer.step().unwrap().update, 2);
+    assert_eq!(trainer.wait().unwrap().update, 2);
 }
 
 #[test]
