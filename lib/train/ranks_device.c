@@ -199,10 +199,11 @@ exphil_status xph_device_ranks_sum(exphil_trainer *trainer)
     XPH_TRY(backend->copy(stream, &control->came_too, &control->self, sizeof control->came_too));
     XPH_TRY(backend->event_mark(d->before, stream));
     XPH_TRY(backend->stream_follow(d->stream, d->before));
-    XPH_TRY(reduce(d, backend, trainer->gradients, optimizer->weights,
-                   optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32));
-    exphil_status status = reduce(d, backend, &control->came, HEADS, EXPHIL_TYPE_F64);
-    if (status < 0 && !d->recording) d->give_up(d->user); /* the first of the two may wait for ever */
+    exphil_status status = reduce(d, backend, trainer->gradients, optimizer->weights,
+                                  optimizer->type == XPH_F64 ? EXPHIL_TYPE_F64 : EXPHIL_TYPE_F32);
+    if (status >= 0) status = reduce(d, backend, &control->came, HEADS, EXPHIL_TYPE_F64);
+    if (status < 0 && !d->recording)
+        d->give_up(d->user); /* others, and the first of the two, may wait for ever */
     if (status >= 0) status = backend->event_mark(d->done, d->stream);
     return status < 0 ? status : backend->stream_follow(stream, d->done);
 }

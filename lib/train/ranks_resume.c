@@ -112,6 +112,11 @@ exphil_status xph_ranks_resume(exphil_trainer *trainer, const char *path, exphil
                                exphil_error *error)
 {
     xph_stored_run run = {.copies = {.trainer = trainer}, .loss_scale = 1.0};
+    if (status >= 0 && trainer->prefetcher &&
+        !trainer->feed.net) { /* as before an update: no memory for it was there */
+        const exphil_sampling *sampling = xph_prefetcher_sampling(trainer->prefetcher);
+        status = xph_trainer_shape(trainer, sampling->lane_count, sampling->time, error);
+    }
     const int64_t lanes = trainer->feed.net ? trainer->feed.batch : 0;
     const struct xph_said own = {.lanes = (double)lanes};
     XPH_TRY(xph_ranks_say(trainer, XPH_CALL_RESUME, own, status, error));

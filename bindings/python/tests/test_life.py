@@ -205,7 +205,7 @@ def test_objects_without_init_are_closed(spec, tmp_path):
              "first": 0, "count": 1, "values": {}, "weight": 1.0, "see": lambda seen: None,
              "text": "", "model": made["model"], "dlogits": [], "world": exphil.World("cartpole"), "lane": 0, "opponents": [],
              "rollout": exphil.Rollout(made["model"].with_value()), "reward": [0], "end": [0], "chunks": 1, "rewards": [0.0],
-             "block": b"", "communicator": exphil.Communicator(0, 1, print)}
+             "block": b"", "communicator": exphil.Communicator(0, 1, print), "array": np.zeros(1)}
     kinds = [kind for kind in vars(exphil).values() if inspect.isclass(kind) and issubclass(kind, exphil.handle.Slots)]
     count = 0
     for kind in kinds:
