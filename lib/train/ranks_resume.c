@@ -3,6 +3,8 @@
 #include "train/checkpoint.h"
 #include "train/ranks.h"
 
+#include <inttypes.h>
+
 #include <exphil/ranks.h>
 
 /* What rank 0 tells of the file beside its arrays. */
@@ -77,6 +79,11 @@ static exphil_status cut_state(xph_checkpoint *c, exphil_error *error)
     const exphil_communicator *with = &trainer->communicator;
     if (!trainer->feed.net)
         XPH_TRY(exphil_rank_lanes(c->batch, with->rank, with->ranks, &c->first_lane, &c->lanes, error));
+    if (c->state_bytes && c->first_lane + c->lanes > c->batch)
+        return xph_fail(error, EXPHIL_E_MISMATCH,
+                        "the checkpoint has %" PRId64 " lanes: rank %d has %" PRId64 " from lane %" PRId64
+                        " on",
+                        c->batch, with->rank, c->lanes, c->first_lane);
     size_t bytes = xph_checkpoint_state_bytes(trainer, c->lanes);
     void *own = bytes ? xph_alloc(trainer->context, bytes) : NULL;
     if (bytes && !own) return xph_no_memory(bytes, error);
