@@ -44,6 +44,7 @@ template <class Stored>
 __global__ void __launch_bounds__(THREADS)
     activate(const Stored *x, Stored *y, int64_t count, const function f)
 {
+    XPH_ENTER();
     each_element(count, [&](int64_t i) {
         float slope;
         store(y + i, activated(f, load_changing(x + i), &slope));
@@ -54,6 +55,7 @@ template <class Stored>
 __global__ void __launch_bounds__(THREADS)
     activate_grad(const Stored *x, const Stored *dy, Stored *dx, int64_t count, const function f)
 {
+    XPH_ENTER();
     each_element(count, [&](int64_t i) {
         float slope;
         (void)activated(f, load_changing(x + i), &slope);

@@ -54,6 +54,7 @@ struct arenas {
 /* The first thread makes the rates: divisions of doubles are dear. */
 __global__ void __launch_bounds__(THREADS) adam(const arenas a, const xph_adam_args given)
 {
+    XPH_ENTER();
     XPH_SHARED(rates, buffer, [1]);
     const xph_control *control = given.given ? given.control : nullptr;
     if (control && control->verdict != XPH_UPDATE_DONE) return; /* all of the block */
@@ -140,6 +141,7 @@ __device__ inline partial join_parts(const volatile partial *parts, int64_t coun
 
 __global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t count, partial *parts)
 {
+    XPH_ENTER();
     XPH_SHARED(partial, buffer, [THREADS]);
     const partial all = part_of_block(x, count, buffer);
     if (threadIdx.x == 0) parts[blockIdx.x] = all;
@@ -148,6 +150,7 @@ __global__ void __launch_bounds__(THREADS) norm_parts(const float *x, int64_t co
 __global__ void __launch_bounds__(THREADS)
     norm_join(const partial *parts, int64_t count, double *norm, int64_t *first_bad)
 {
+    XPH_ENTER();
     XPH_SHARED(partial, buffer, [THREADS]);
     const partial all = join_parts(parts, count, buffer);
     if (threadIdx.x) return;
@@ -159,6 +162,7 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(THREADS)
     norm_settle(const float *x, int64_t count, partial *parts, const xph_settle_args settle)
 {
+    XPH_ENTER();
     XPH_SHARED(partial, buffer, [THREADS]);
     XPH_SHARED(int, last, [1]);
     const partial own = part_of_block(x, count, buffer);
@@ -205,6 +209,7 @@ int norm_launch(const void *args, cudaStream_t stream)
 
 __global__ void __launch_bounds__(THREADS) clear(const xph_control *control, float *x, int64_t count)
 {
+    XPH_ENTER();
     if (control->verdict == XPH_UPDATE_DONE) return;
     each_element(count, [&](int64_t i) { x[i] = 0.0f; });
 }
@@ -224,6 +229,7 @@ template <class Stored>
 __global__ void __launch_bounds__(THREADS)
     axpby(const Stored *x, const Stored *from, Stored *y, int64_t count, float a, float b)
 {
+    XPH_ENTER();
     each_element(
         count, [&](int64_t i) { store(y + i, fmaf(load_changing(x + i), a, load_changing(from + i) * b)); });
 }
@@ -254,6 +260,7 @@ bool axpby_accepts(const void *args)
 __global__ void __launch_bounds__(THREADS)
     axpby_wide(const double *x, const double *from, double *y, int64_t count, double a, double b)
 {
+    XPH_ENTER();
     each_element(count, [&](int64_t i) { y[i] = fma(x[i], a, from[i] * b); });
 }
 
@@ -278,6 +285,7 @@ bool is_wide(const void *args)
 template <class From, class To>
 __global__ void __launch_bounds__(THREADS) cast(const From *x, To *y, int64_t count)
 {
+    XPH_ENTER();
     each_element(count, [&](int64_t i) { store(y + i, load(x + i)); });
 }
 

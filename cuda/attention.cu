@@ -54,6 +54,7 @@ __device__ inline void step_ring(const xph_attention_args &a, const head_view &v
 template <class Stored>
 __global__ void __launch_bounds__(STEP_THREADS) attention_step(const xph_attention_args a)
 {
+    XPH_ENTER();
     XPH_SHARED_DYNAMIC(float, score); /* [heads][window], then 1 / sum [heads] */
     const int tid = static_cast<int>(threadIdx.x), heads = static_cast<int>(a.heads / gridDim.y);
     const int64_t stream = blockIdx.x;
@@ -126,6 +127,7 @@ constexpr int PLAIN_THREADS = 128;
 template <class Stored>
 __global__ void __launch_bounds__(PLAIN_THREADS) attention_plain(const xph_attention_args a)
 {
+    XPH_ENTER();
     XPH_SHARED(int, first, [TILE]);
     const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;
     const tile_place p = place_of(a);

@@ -39,6 +39,7 @@ __device__ inline pair pair_of(const xph_attention_grad_args &g, const back_view
 template <class Stored>
 __global__ void __launch_bounds__(THREADS) attention_grad_frames(const xph_attention_grad_args g)
 {
+    XPH_ENTER();
     XPH_SHARED(int, first, [TILE]);
     XPH_SHARED_DYNAMIC(float, ds); /* [window] */
     const int tid = static_cast<int>(threadIdx.x);
@@ -76,6 +77,7 @@ __global__ void __launch_bounds__(THREADS) attention_grad_frames(const xph_atten
 template <class Stored>
 __global__ void __launch_bounds__(THREADS) attention_grad_keys(const xph_attention_grad_args g)
 {
+    XPH_ENTER();
     XPH_SHARED(int, first, [TILE]);
     XPH_SHARED_DYNAMIC(float, of_frames); /* p [window], ds [window] */
     const int tid = static_cast<int>(threadIdx.x);

@@ -19,6 +19,7 @@ __device__ inline int frame_of_slot(const head_view &v, int slot)
 /* A stream is blockIdx.x, numbers of its ring are dealt out over blockIdx.y. */
 template <class Stored> __global__ void __launch_bounds__(RING_THREADS) ring_write(const xph_attention_args a)
 {
+    XPH_ENTER();
     const int64_t stream = blockIdx.x, half = a.window * a.heads * a.dim,
                   step = int64_t(gridDim.y) * RING_THREADS;
     const head_view v = view_of(a, stream, 0);
@@ -37,6 +38,7 @@ template <class Stored> __global__ void __launch_bounds__(RING_THREADS) ring_wri
 /* A warp per stream. A reset more than a window ago counts as none: either way the ring is full. */
 template <class Unused = void> __global__ void __launch_bounds__(WARP) ring_count(const xph_attention_args a)
 {
+    XPH_ENTER();
     const int64_t stream = blockIdx.x;
     const head_view v = view_of(a, stream, 0);
     int start = -v.filled;

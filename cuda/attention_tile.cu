@@ -104,6 +104,7 @@ template <class Unit, class Stored, int DIM>
 __global__ void __launch_bounds__(TILE_THREADS, (forward_tile<Unit, Stored, DIM>::BLOCKS))
     attention_tile(const xph_attention_args a)
 {
+    XPH_ENTER();
     using work = forward_tile<Unit, Stored, DIM>;
     XPH_SHARED(int, first, [TILE]);
     XPH_SHARED(float, bias, [BIASES]);

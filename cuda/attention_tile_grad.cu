@@ -223,6 +223,7 @@ template <class Unit, class Stored, int DIM>
 __global__ void __launch_bounds__(TILE_THREADS, (back_tile<Unit, Stored, DIM>::BLOCKS))
     attention_back_frames(const xph_attention_grad_args g, bool alone)
 {
+    XPH_ENTER();
     using work = back_tile<Unit, Stored, DIM>;
     XPH_SHARED(typename work::frames, shared, [1]);
     XPH_SHARED_DYNAMIC(typename Unit::number, tiles);
@@ -256,6 +257,7 @@ template <class Unit, class Stored, int DIM>
 __global__ void __launch_bounds__(TILE_THREADS, DIM == 128 ? 1 : 2)
     attention_back_keys(const xph_attention_grad_args g)
 {
+    XPH_ENTER();
     using work = back_tile<Unit, Stored, DIM>;
     XPH_SHARED(typename work::frames, shared, [1]);
     XPH_SHARED_DYNAMIC(typename Unit::number, tiles);

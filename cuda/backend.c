@@ -3,6 +3,7 @@
 #include "device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(XPH_NVTX)
@@ -17,6 +18,20 @@
 enum { COMPUTE_LEAST = 80 };
 
 static atomic_bool driver_runs;
+
+/* Launches of kernels (launch.cuh) may overlap where all devices that were opened can: sm_90, and a driver that also records
+ * it. EXPHIL_CUDA_OVERLAP=none: they do not. */
+int xph_cuda_overlap = 1;
+enum { OVERLAP_COMPUTE = 90, OVERLAP_DRIVER = 12040 };
+
+static void find_overlap(const xph_cuda_device *device)
+{
+    const char *asked = secure_getenv("EXPHIL_CUDA_OVERLAP");
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (device->compute < OVERLAP_COMPUTE || driver < OVERLAP_DRIVER || (asked && strcmp(asked, "none") == 0))
+        __atomic_store_n(&xph_cuda_overlap, 0, __ATOMIC_RELAXED);
+}
 
 /* ---- devices ---- */
 
@@ -227,6 +242,7 @@ static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_devi
     exphil_status status = find_device(made, error);
     if (status >= 0) {
         XPH_ON(&made->base);
+        find_overlap(made);
         status = open_streams(made);
         if (status < 0) xph_cuda_fail(error, status, 0, "cuda:%d gave no stream", ordinal);
         if (status >= 0) made->blaslt = xph_blaslt_open(made);

@@ -26,6 +26,7 @@ __device__ inline bool takes(const xph_head &head, int32_t action, int k)
 template <class Stored>
 __global__ void __launch_bounds__(THREADS) codes(const xph_codes_args a, const all_heads heads)
 {
+    XPH_ENTER();
     const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x, row = blockIdx.x;
     if (c >= a.width) return;
     const float *table = static_cast<const float *>(a.table) + c;
@@ -46,6 +47,7 @@ template <class Stored>
 __global__ void __launch_bounds__(WARP *STRANDS)
     codes_grad(const xph_codes_grad_args g, const all_heads heads)
 {
+    XPH_ENTER();
     XPH_SHARED(float, strands, [STRANDS][WARP]);
     const xph_codes_args &a = g.fwd;
     const int64_t l = blockIdx.x, c = int64_t(blockIdx.y) * WARP + threadIdx.x;

@@ -89,6 +89,7 @@ template <int TAPS> __device__ inline void push(float (&x)[TAPS], float newest, 
 template <class Stored, int TAPS>
 __global__ void __launch_bounds__(THREADS) conv_frames(const xph_conv_args a, int64_t span)
 {
+    XPH_ENTER();
     const int64_t stream = blockIdx.x, channel = int64_t(blockIdx.y) * THREADS + threadIdx.x;
     const int64_t t0 = blockIdx.z * span, t1 = t0 + span < a.time ? t0 + span : a.time;
     if (channel >= a.width) return;
@@ -232,6 +233,7 @@ __device__ inline void end_walk(const xph_conv_grad_args &g, walk<TAPS> *k, cons
 template <class Stored, int TAPS>
 __global__ void __launch_bounds__(THREADS) conv_grad(const xph_conv_grad_args g)
 {
+    XPH_ENTER();
     const xph_conv_args &a = g.fwd;
     const int64_t stream = blockIdx.x, channel = int64_t(blockIdx.y) * THREADS + threadIdx.x;
     if (channel >= a.width) return;

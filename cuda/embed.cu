@@ -76,6 +76,7 @@ __device__ inline float number_at(const xph_embed_args &a, const on_host &host, 
 template <class Stored>
 __global__ void __launch_bounds__(THREADS) embed(const xph_embed_args a, const on_host host, int64_t width)
 {
+    XPH_ENTER();
     const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x;
     if (c >= width) return;
     const column k = column_of(a, host, c);
@@ -89,6 +90,7 @@ template <class Stored>
 __global__ void __launch_bounds__(WARP *STRANDS)
     embed_grad(const xph_embed_grad_args g, const on_host host, int first)
 {
+    XPH_ENTER();
     XPH_SHARED(float, strands, [STRANDS][WARP]);
     const xph_embed_args &a = g.fwd;
     const xph_embed_table &t = host.table[first];

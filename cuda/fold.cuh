@@ -52,6 +52,7 @@ template <class Unused = void>
 __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
     fold_rows(const float *part, float *sum, int64_t rows, int64_t count, int64_t ld)
 {
+    XPH_ENTER();
     XPH_SHARED(float, strands, [FOLD_STRANDS][FOLD_COLUMNS]);
     const int64_t i = int64_t(blockIdx.x) * FOLD_COLUMNS + threadIdx.x;
     float s = 0.0f;
@@ -70,6 +71,7 @@ template <class Unused = void>
 __global__ void __launch_bounds__(FOLD_THREADS)
     fold_few(const float *part, float *sum, int rows, int64_t count, int64_t ld)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * FOLD_THREADS + threadIdx.x;
     if (i >= count) return;
     float s = 0.0f;

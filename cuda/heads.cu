@@ -57,6 +57,7 @@ __device__ inline void move_on(float (&s)[HELD], const xph_heads_args &a, const 
 template <class Stored, int HELD>
 __global__ void __launch_bounds__(THREADS, 2) heads_rows(const xph_heads_args a, const all_heads heads)
 {
+    XPH_ENTER();
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t row = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
     if (row >= a.rows) return;
@@ -102,6 +103,7 @@ template <class Stored, int HELD>
 __global__ void __launch_bounds__(THREADS, 2)
     heads_back(const xph_heads_grad_args g, const all_heads heads, const kept keep)
 {
+    XPH_ENTER();
     const xph_heads_args &a = g.fwd;
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t row = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
@@ -151,6 +153,7 @@ template <class Stored>
 __global__ void __launch_bounds__(WARP *STRANDS)
     heads_sums(const xph_heads_grad_args g, const all_heads heads, const kept keep)
 {
+    XPH_ENTER();
     XPH_SHARED(sums, strands, [STRANDS][WARP]);
     const xph_heads_args &a = g.fwd;
     const int64_t l = blockIdx.x, c = int64_t(blockIdx.y) * WARP + threadIdx.x;

@@ -99,6 +99,7 @@ __device__ inline part<TALL> product(const A &a, const B &b, int64_t m0, int64_t
 template <class Stored, int TALL>
 __global__ void __launch_bounds__(THREADS, 2) linear(const xph_linear_args a)
 {
+    XPH_ENTER();
     const operand<Stored, true> x = {static_cast<const Stored *>(a.x), a.ldx, a.rows};
     const operand<float, true> w = {static_cast<const float *>(a.w), a.in, a.out};
     const float *bias = static_cast<const float *>(a.bias);
@@ -132,6 +133,7 @@ template <int TALL> int launch(const void *args, cudaStream_t stream)
 
 template <class Stored> __global__ void __launch_bounds__(THREADS, 2) linear_dx(const xph_linear_grad_args g)
 {
+    XPH_ENTER();
     const operand<Stored, true> dy = {static_cast<const Stored *>(g.dy), g.lddy, g.rows};
     const operand<float, false> w = {static_cast<const float *>(g.w), g.in, g.in};
     Stored *dx = static_cast<Stored *>(g.dx);
@@ -160,6 +162,7 @@ template <class Stored>
 __global__ void __launch_bounds__(THREADS, 2)
     linear_dw(const xph_linear_grad_args g, float *to, int64_t slice)
 {
+    XPH_ENTER();
     const operand<Stored, false> dy = {static_cast<const Stored *>(g.dy), g.lddy, g.out};
     const operand<Stored, false> x = {static_cast<const Stored *>(g.x), g.ldx, g.in};
     const int64_t first = blockIdx.z * slice, last = first + slice < g.rows ? first + slice : g.rows;
@@ -174,6 +177,7 @@ template <class Stored>
 __global__ void __launch_bounds__(THREADS)
     linear_dbias(const xph_linear_grad_args g, float *to, int64_t slice)
 {
+    XPH_ENTER();
     const int64_t o = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     const int64_t first = blockIdx.y * slice, last = first + slice < g.rows ? first + slice : g.rows;
     if (o >= g.out) return;

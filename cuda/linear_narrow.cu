@@ -125,6 +125,7 @@ template <class Kind, int ROWS> struct sums {
 template <class Kind, int ROWS>
 __global__ void __launch_bounds__(THREADS) linear_narrow(const xph_linear_args a)
 {
+    XPH_ENTER();
     XPH_SHARED(typename Kind::held, x, [ROWS][CHUNK]);
     XPH_SHARED(float, largest, [ROWS]);
     const int64_t first = int64_t(blockIdx.x) * ROWS, o = int64_t(blockIdx.y) * THREADS + threadIdx.x;
@@ -166,6 +167,7 @@ __global__ void __launch_bounds__(THREADS) linear_narrow(const xph_linear_args a
 
 __global__ void __launch_bounds__(THREADS) pack_bf16(const xph_linear_pack_args a)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x, depth = depth_of(XPH_BF16, a.in);
     if (i >= depth * a.out) return;
     const int64_t o = i % a.out, k = i / a.out * as_bf16::STEP;
@@ -177,6 +179,7 @@ __global__ void __launch_bounds__(THREADS) pack_bf16(const xph_linear_pack_args 
 /* A block per output. */
 __global__ void __launch_bounds__(THREADS) pack_i8(const xph_linear_pack_args a)
 {
+    XPH_ENTER();
     const int64_t o = blockIdx.x, depth = depth_of(XPH_I8, a.in);
     const float *w = static_cast<const float *>(a.w) + o * a.in;
     unsigned *words = static_cast<unsigned *>(a.packed), largest = 0;

@@ -135,6 +135,7 @@ template <class Stored> __device__ inline double categorical(const job<Stored> &
 template <class Stored>
 __global__ void __launch_bounds__(THREADS) loss_rows(const xph_loss_args a, const heads_of_loss heads)
 {
+    XPH_ENTER();
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP, row = at / a.heads;
     if (row >= a.rows) return;
     const int64_t h = at % a.heads;
@@ -156,6 +157,7 @@ __global__ void __launch_bounds__(THREADS) loss_rows(const xph_loss_args a, cons
 /* A block per head: thread t takes rows t, t + 128, ..., then the threads by halves. */
 __global__ void __launch_bounds__(THREADS) loss_sums(const xph_loss_args a)
 {
+    XPH_ENTER();
     XPH_SHARED(double, buffer, [THREADS]);
     const int thread = static_cast<int>(threadIdx.x);
     double sum = 0.0;

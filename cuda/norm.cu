@@ -76,6 +76,7 @@ __device__ inline float parameter(const void *of, int64_t c)
 template <class Stored, int HELD>
 __global__ void __launch_bounds__(THREADS, HELD > 16 ? 1 : 2) norm_rows(const xph_norm_args a)
 {
+    XPH_ENTER();
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
     if (at >= a.rows) return;
@@ -163,6 +164,7 @@ __device__ inline void back(const xph_norm_grad_args &g, int64_t at, int lane, S
 template <class Stored, int HELD>
 __global__ void __launch_bounds__(THREADS) norm_grad(const xph_norm_grad_args g)
 {
+    XPH_ENTER();
     XPH_SHARED(float, total, [2][HELD * WARP]);
     const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;
     const int64_t width = g.fwd.width;
@@ -192,6 +194,7 @@ __global__ void __launch_bounds__(THREADS) norm_grad(const xph_norm_grad_args g)
 /* The same sums for rows that are not in registers. */
 template <class Stored> __global__ void __launch_bounds__(THREADS) norm_columns(const xph_norm_grad_args g)
 {
+    XPH_ENTER();
     const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x, width = g.fwd.width;
     float total_gain = 0.0f, total_shift = 0.0f;
     if (c >= width) return;
@@ -215,6 +218,7 @@ template <class Stored> __global__ void __launch_bounds__(THREADS) norm_columns(
 
 template <class Stored> __global__ void __launch_bounds__(THREADS) norm_back(const xph_norm_grad_args g)
 {
+    XPH_ENTER();
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
     if (at < g.fwd.rows) back<Stored, 0>(g, at, lane, [](int, element) {});

@@ -15,6 +15,7 @@ template <class Stored>
 __global__ void __launch_bounds__(THREADS)
     pack(const float *w, const float *bias, Stored *to, Stored *to_bias, int64_t count, int64_t more)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i < count)
         store(to + i, load(w + i));

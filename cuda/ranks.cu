@@ -19,6 +19,7 @@ template <class Real> __device__ inline Real number_of(const xph_ranks_args &a, 
 /* A rank after the other for all numbers of a thread, so that it waits for memory once a rank. */
 template <class Real> __global__ void __launch_bounds__(flat::THREADS) ranks_in_order(const xph_ranks_args a)
 {
+    XPH_ENTER();
     const int64_t first = blockIdx.x * flat::ITEM + threadIdx.x;
     Real sum[flat::EACH] = {};
     for (int32_t rank = 0; rank < a.ranks; rank++) {
@@ -39,6 +40,7 @@ template <class Real> __global__ void __launch_bounds__(flat::THREADS) ranks_in_
 /* waiting[k] is a sum of 2^k ranks whose neighbour on the right is not there yet: those of the bits of `rank`. */
 template <class Real> __global__ void __launch_bounds__(flat::THREADS) ranks_as_tree(const xph_ranks_args a)
 {
+    XPH_ENTER();
     flat::each_element(a.count, [&](int64_t i) {
         Real waiting[LEVELS] = {};
         for (int32_t rank = 0; rank < a.ranks; rank++) {

@@ -80,6 +80,7 @@ __device__ inline void add_strands(float (&sum)[Tile::TR * Tile::TU * G], int la
 template <class Stored, int G, class Tile>
 __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const frame f)
 {
+    XPH_ENTER();
     constexpr int COLUMNS = G * Tile::UNITS, SUMS = Tile::TR * Tile::TU * G;
     XPH_SHARED(float4, h, [2][Tile::ROWS][Tile::LD]);
     XPH_SHARED(float4, w, [2][COLUMNS][Tile::LD]);
@@ -139,6 +140,7 @@ __global__ void __launch_bounds__(RNN_THREADS, Tile::BLOCKS) rnn_frame(const fra
  * next frame reads is zero where that one is fresh. */
 template <int G> __global__ void __launch_bounds__(RNN_THREADS) rnn_cells(const frame f, const float *product)
 {
+    XPH_ENTER();
     const xph_rnn_args &a = f.a;
     const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x, stream = i / a.hidden,
                   unit = i % a.hidden;

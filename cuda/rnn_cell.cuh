@@ -85,6 +85,7 @@ template <class Unused = void>
 __global__ void __launch_bounds__(RNN_THREADS)
     rnn_carry(const xph_rnn_args a, float *to, int64_t ld, int64_t width, bool resets)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x, stream = i / width, at = i % width;
     if (stream >= a.batch) return;
     const float *from = static_cast<const float *>(a.state_in);

@@ -280,6 +280,7 @@ template <class Stored, class Number, int G> struct task {
 template <class Stored, int G, class Tile>
 __global__ void __launch_bounds__(RNN_THREADS, 1) rnn_frame_back(const frame f)
 {
+    XPH_ENTER();
     const xph_rnn_args &a = f.g.fwd;
     const int64_t stream0 = int64_t(blockIdx.x) * Tile::ROWS, unit0 = int64_t(blockIdx.y) * UNITS;
     const place<Tile> p;
@@ -313,6 +314,7 @@ template <class Number>
 __global__ void __launch_bounds__(TRANSPOSE_TILE *TRANSPOSE_ROWS)
     rnn_transpose(const float *w, Number *to, int64_t gates, int64_t hidden)
 {
+    XPH_ENTER();
     XPH_SHARED(float, tile, [TRANSPOSE_TILE][TRANSPOSE_TILE + 1]);
     const int64_t gate0 = int64_t(blockIdx.x) * TRANSPOSE_TILE, unit0 = int64_t(blockIdx.y) * TRANSPOSE_TILE;
     for (int r = static_cast<int>(threadIdx.y); r < TRANSPOSE_TILE; r += TRANSPOSE_ROWS)
@@ -328,6 +330,7 @@ template <class Stored, class Kind, int G>
 __global__ void __launch_bounds__(2 * G * WARP, 1)
     rnn_frame_back_tensor(const frame f, const float *transposed, int groups)
 {
+    XPH_ENTER();
     constexpr int THREADS = 2 * G * WARP, ALL = TENSOR_ROWS * UNITS, EACH = (ALL + THREADS - 1) / THREADS;
     XPH_SHARED(float, parts, [G][TENSOR_ROWS][UNITS + 1]);
     const xph_rnn_args &a = f.g.fwd;

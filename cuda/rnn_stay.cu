@@ -55,6 +55,7 @@ template <class Stored, int G>
 __global__ void __launch_bounds__(MOST_UNITS *STRANDS, 1)
     rnn_stay(const xph_rnn_args a, const int ld, const bool quads)
 {
+    XPH_ENTER();
     XPH_SHARED_DYNAMIC(float4, w);
     const int hidden = static_cast<int>(a.hidden), lane = static_cast<int>(threadIdx.x) % WARP;
     const int strand = lane / LANE_UNITS,

@@ -28,6 +28,7 @@ struct operands {
 template <class Stored, class Kind, int G>
 __global__ void __launch_bounds__(RNN_THREADS, 2) rnn_frame_tensor(const frame f, const operands o)
 {
+    XPH_ENTER();
     const xph_rnn_args &a = f.a;
     const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;
     const int g = lane / 4, t = lane % 4;
@@ -69,6 +70,7 @@ __global__ void __launch_bounds__(RNN_THREADS, 2) rnn_frame_tensor(const frame f
 template <class Number>
 __global__ void __launch_bounds__(RNN_THREADS) rnn_first_h(const xph_rnn_args a, Number *to)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * RNN_THREADS + threadIdx.x, stream = i / a.hidden,
                   unit = i % a.hidden;
     if (stream >= a.batch) return;

@@ -11,6 +11,7 @@ constexpr int THREADS = 256;
 /* q before to, which may be w. */
 __global__ void __launch_bounds__(THREADS) round_bf16(const xph_round_args a)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i >= a.in * a.out) return;
     const unsigned bits = narrow_bits(static_cast<const float *>(a.w)[i]);
@@ -20,6 +21,7 @@ __global__ void __launch_bounds__(THREADS) round_bf16(const xph_round_args a)
 
 __global__ void __launch_bounds__(THREADS) round_i8(const xph_round_args a)
 {
+    XPH_ENTER();
     const int64_t first = blockIdx.x * a.in;
     const float *w = static_cast<const float *>(a.w) + first;
     unsigned largest = 0;

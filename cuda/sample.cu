@@ -163,6 +163,7 @@ template <class Stored, int HELD>
 __global__ void __launch_bounds__(THREADS, 1)
     sample_row(const xph_sample_args a, const all_rules rules, const bool ahead)
 {
+    XPH_ENTER();
     XPH_SHARED(float, scores, [2][MOST_CLASSES]); /* one head's are written while the last one's are read */
     const xph_heads_args &h = a.heads;
     const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;

@@ -170,6 +170,7 @@ template <class Stored> struct channel_walk {
 template <class Stored, int PADDED, int LANES>
 __global__ void __launch_bounds__(THREADS, 4) scan_frames(const xph_scan_args a)
 {
+    XPH_ENTER();
     constexpr int OWN = PADDED / LANES, CHANNELS = THREADS / LANES;
     XPH_SHARED(stage<PADDED>, staged, [2]);
     const int thread = static_cast<int>(threadIdx.x), part = thread % LANES;
@@ -265,6 +266,7 @@ __device__ inline void write_states(const float (&h)[COUNT], float *to, bool fou
 template <class Stored, int PADDED>
 __global__ void __launch_bounds__(THREADS, 4) scan_step(const xph_scan_args a, bool fours)
 {
+    XPH_ENTER();
     constexpr int OWN = PADDED / CHAINS;
     const int thread = static_cast<int>(threadIdx.x), part = thread % CHAINS, first = part * OWN;
     const int64_t stream = blockIdx.x, channel = int64_t(blockIdx.y) * (THREADS / CHAINS) + thread / CHAINS;
@@ -334,6 +336,7 @@ template <template <class, int> class Do> int launch(const void *args, cudaStrea
 
 __global__ void __launch_bounds__(THREADS) scan_pack(const float *a_log, float *decay, int64_t count)
 {
+    XPH_ENTER();
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i < count) decay[i] = scan_rate_of(a_log[i]);
 }

@@ -348,6 +348,7 @@ template <class Stored, int PADDED>
 __global__ void __launch_bounds__(shape<PADDED>::THREADS, shape<PADDED>::BLOCKS)
     scan_grad(const xph_scan_grad_args g, const layout at)
 {
+    XPH_ENTER();
     using work = scan_back<Stored, PADDED>;
     XPH_SHARED(tile<PADDED>, chunk, [1]);
     XPH_SHARED(float, sum, [CHUNK][work::WARPS][work::ROW]);
@@ -361,6 +362,7 @@ __global__ void __launch_bounds__(shape<PADDED>::THREADS, shape<PADDED>::BLOCKS)
 template <class Stored>
 __global__ void __launch_bounds__(256) scan_join(const xph_scan_grad_args g, const layout at)
 {
+    XPH_ENTER();
     const xph_scan_args &a = g.fwd;
     const int64_t size = a.batch * a.time * 2 * at.padded, i = int64_t(blockIdx.x) * 256 + threadIdx.x;
     const int64_t row = i / (2 * at.padded), column = i % (2 * at.padded), n = column % at.padded;

@@ -141,6 +141,7 @@ typedef struct xph_norm_grad_args {
     int64_t lddx;
     int32_t dx_add;
     void *dgain, *dshift; /* += */
+    void *dx_sum;         /* [width] += columns of dx, or NULL: see xph_op_info.sums */
     void *scratch;
 } xph_norm_grad_args;
 
@@ -166,6 +167,7 @@ typedef struct xph_conv_grad_args {
     void *dx;
     int64_t lddx;
     void *dw, *dbias; /* += */
+    void *dx_sum;     /* [D] += columns of dx, or NULL: see xph_op_info.sums */
     /* each may be NULL; stride fwd.ld_state */
     void *dstate_in;
     const void *dstate_out;
@@ -228,6 +230,8 @@ typedef struct xph_scan_grad_args {
     void *dz; /* NULL if fwd.z is */
     int64_t lddz;
     void *da_log, *dskip, *ddelta_bias; /* +=; NULL if fwd.skip, fwd.delta_bias are */
+    /* [D] += columns of dz and ddt, or NULL: see xph_op_info.sums. Where there is ddelta_bias, that has those of ddt */
+    void *dz_sum, *ddt_sum;
     /* each may be NULL; stride fwd.ld_state */
     void *dstate_in;
     const void *dstate_out;
@@ -588,6 +592,9 @@ typedef struct xph_op_info {
     size_t packed_bytes;      /* linear and rnn: size of packed; scan: of decay */
     uint32_t refused;         /* given: candidates that are not to be taken, by bit */
     uint32_t candidate;       /* the bit of kernel, or of what it calls and alone may refuse */
+    /* nonzero: a gradient adds up the columns of what it writes (dx_sum and the like), which are gradients of biases; else those
+     * must be NULL */
+    int32_t sums, reserved;
 } xph_op_info;
 
 /* Room for a stream that is not ours (stream_wrap). */

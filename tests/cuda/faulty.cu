@@ -54,6 +54,7 @@ __device__ float block_sum(const float *partial, int fault)
 
 __global__ void faulty(int fault, const float *in, float *out, float *sums)
 {
+    XPH_ENTER();
     XPH_SHARED(float, staged, [FAULTY_THREADS]);
     XPH_SHARED(float, left, [FAULTY_THREADS]);
     XPH_SHARED(float, partial, [FAULTY_THREADS / WARP]);
@@ -90,6 +91,7 @@ __global__ void faulty(int fault, const float *in, float *out, float *sums)
 
 __global__ void collectives(int32_t *out, int32_t *counter)
 {
+    XPH_ENTER();
     const int thread = static_cast<int>(threadIdx.x), lane = thread % WARP;
     const unsigned ulane = static_cast<unsigned>(lane), half = lane < 16 ? 0xffffu : 0xffff0000u;
     int32_t results[14] = {
@@ -116,6 +118,7 @@ __global__ void collectives(int32_t *out, int32_t *counter)
 
 __global__ void scaled(const float *in, float *out, float scale, int64_t count)
 {
+    XPH_ENTER();
     XPH_SHARED_DYNAMIC(float, tile);
     const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;

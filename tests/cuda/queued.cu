@@ -16,6 +16,7 @@ struct call {
 
 __global__ void called(call c)
 {
+    XPH_ENTER();
     c.function(c.data);
 }
 
@@ -23,12 +24,14 @@ constexpr int THREADS = 64;
 
 __global__ void queued(queued_args a)
 {
+    XPH_ENTER();
     const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
     if (i < a.count) a.to[i] = fmaf(a.from[i], a.scale, a.shift);
 }
 
 __global__ void queued_shared(float *to, int bytes)
 {
+    XPH_ENTER();
     XPH_SHARED_DYNAMIC(unsigned char, shared);
     shared[bytes - 1] = 1;
     *to += static_cast<float>(shared[bytes - 1]);

@@ -132,7 +132,7 @@ static void queries(void **state)
     xph_norm_grad_args norm = {.fwd = {.type = XPH_F32, .rows = 3, .width = 5}};
     xph_scan_args wide = {.type = XPH_F32, .batch = 1, .time = 2, .width = 8, .states = 100000};
     xph_axpby_args half = {.type = XPH_BF16, .count = 1};
-    xph_op_info found = {NULL, "nothing", 1, 1, 0, 0};
+    xph_op_info found = {.name = "nothing", .scratch_bytes = 1, .packed_bytes = 1};
     assert_int_equal(cpu->query(device, XPH_OP_LINEAR, &linear, &found), EXPHIL_OK);
     assert_string_equal(found.name, xph_kernels_choose(set, XPH_OP_LINEAR, &linear)->name);
     assert_int_equal(found.packed_bytes, XPH_PANEL * 5 * sizeof(float));

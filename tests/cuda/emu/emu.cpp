@@ -68,6 +68,7 @@ struct block_state {
     warp warps[MOST_WARPS];
     unsigned threads, warp_count, ended, in_barrier;
     unsigned made; /* fibers that wait for a block */
+    unsigned entered; /* threads that said XPH_ENTER */
     uint64_t serial;
     size_t shared_bytes, most_shared;
     void (*body)(const void *);
@@ -502,7 +503,7 @@ void make_lanes()
 void enter_block()
 {
     block.serial++;
-    block.ended = block.in_barrier = 0;
+    block.ended = block.in_barrier = block.entered = 0;
     block.shared_bytes = 0;
     for (unsigned i = 0; i < block.warp_count; i++) {
         unsigned count = least(WARP, block.threads - i * WARP);
@@ -527,6 +528,8 @@ void run_block()
         moved |= !failed && release_barrier();
         if (!moved && !failed) report_stuck();
     }
+    if (!failed && block.entered != block.threads && begin_fault("threads that do not begin with XPH_ENTER"))
+        add_to_fault(", %u of %u", block.threads - block.entered, block.threads);
 }
 
 /* Of n blocks: the i-th to run. In the random schedule a walk that comes to each of them once. */
@@ -672,6 +675,11 @@ void *emu::shared(shared_array *array, size_t bytes)
 void *emu::dynamic_shared()
 {
     return shared(&dynamic, dynamic_bytes);
+}
+
+void emu::enter()
+{
+    block.entered++;
 }
 
 unsigned emu::lane()

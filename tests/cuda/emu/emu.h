@@ -4,6 +4,7 @@
  *   - three schedules of blocks, warps and lanes (see emu_schedule); right kernels give the same bits under all
  *   - shared arrays are filled with NaN for every block and lie between pages that cannot be touched, as does all
  *     device memory; the schedule says at which of the two pages they lie
+ *   - a thread that ends without XPH_ENTER, behind which a kernel may touch memory, is a fault
  *   - a barrier or a shuffle at which not all threads that it names meet, at the same place of the source, is a fault
  * A fault ends its launch and all later ones until emu_clear, as on a device; emu_fault says what happened and where.
  *
@@ -121,6 +122,7 @@ struct shared_array {
 };
 void *shared(shared_array *array, size_t bytes);
 void *dynamic_shared();
+void enter(); /* once in every thread */
 
 /* ---- threads that meet ---- */
 
