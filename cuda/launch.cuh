@@ -1,11 +1,12 @@
 /* The part of CUDA that kernels of this folder use, for two compilers: nvcc compiles them for a GPU, any
- * C++17 compiler with tests/cuda/emu in its search path for the emulated one. Five things are written
+ * C++17 compiler with tests/cuda/emu in its search path for the emulated one. Six things are written
  * differently from plain CUDA:
  *   XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   for kernel<<<...>>>(...); a kernel with
  *                                                       template arguments stands in parentheses
  *   XPH_SHARED(type, name, [a][b])                      for __shared__ type name[a][b]
  *   XPH_SHARED_DYNAMIC(type, name)                      for extern __shared__, aligned to 16 bytes
  *   XPH_UNROLL                                          for #pragma unroll
+ *   XPH_LAUNCH_CLUSTER(kernel, blocks, grid, ...)       the same on sm_90, for clusters of so many blocks along x
  *   XPH_ENTER();                                        the first line of every kernel: waits for the kernel before it
  * Kernels are launched while the one before them ends (programmatic dependent launch, sm_90): their blocks take up the
  * multiprocessors that fall idle, and wait in XPH_ENTER until it has ended and its memory is seen. As every kernel waits, all
@@ -25,6 +26,8 @@
 #  include <cuda_runtime.h>
 #  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
     xph_launch(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
+#  define XPH_LAUNCH_CLUSTER(kernel, blocks, grid, block, shared_bytes, stream, ...)                         \
+    xph_launch_cluster(kernel, blocks, grid, block, shared_bytes, stream, __VA_ARGS__)
 #  define XPH_ENTER()                  xph_enter()
 #  define XPH_UNROLL                   _Pragma("unroll")
 #  define XPH_SHARED(type, name, dims) __shared__ type name dims
@@ -34,7 +37,10 @@
 #else
 #  include "emu.h"
 #  define XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                         \
-    emu::launch(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
+    emu::launch(#kernel, 1, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
+#  define XPH_LAUNCH_CLUSTER(kernel, blocks, grid, block, shared_bytes, stream, ...)                         \
+    (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, (blocks) > 8),             \
+     emu::launch(#kernel, blocks, grid, block, shared_bytes, stream, kernel, __VA_ARGS__))
 #  define XPH_ENTER() emu::enter()
 #  define XPH_UNROLL
 #  define XPH_SHARED(type, name, dims)                                                                       \
@@ -57,22 +63,79 @@ __device__ __forceinline__ void xph_enter()
 #  endif
 }
 
+/* Blocks of a cluster run together, and reach each other's shared memory: from the first xph_cluster_sync on, which all of
+ * their threads come to, and until a last one, before which no block may end. blocks of such a launch are 8 at most; 16 on
+ * devices that can. Code for older processors does nothing. */
+#  if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#    define XPH_HAS_CLUSTERS 1
+#  else
+#    define XPH_HAS_CLUSTERS 0
+#  endif
+__device__ __forceinline__ unsigned xph_cluster_rank()
+{
+    unsigned rank = 0;
+#  if XPH_HAS_CLUSTERS
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#  endif
+    return rank;
+}
+__device__ __forceinline__ unsigned xph_cluster_size()
+{
+    unsigned size = 1;
+#  if XPH_HAS_CLUSTERS
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+#  endif
+    return size;
+}
+__device__ __forceinline__ void xph_cluster_sync()
+{
+#  if XPH_HAS_CLUSTERS
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#  endif
+}
+/* Where block `rank` of the cluster has what this one has at `own`, in shared memory. */
+template <class T> __device__ __forceinline__ T *xph_cluster_map(T *own, unsigned rank)
+{
+    T *there = own;
+#  if XPH_HAS_CLUSTERS
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(own), "r"(rank));
+#  endif
+    return there;
+}
+
 /* What is wrong with it cudaGetLastError says, as after <<<>>>. */
 template <class... P, class... A>
-void xph_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-                const A &...arguments)
+void xph_launch_cluster(void (*kernel)(P...), unsigned blocks, dim3 grid, dim3 block, size_t shared_bytes,
+                        cudaStream_t stream, const A &...arguments)
 {
-    cudaLaunchAttribute how = {};
-    how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    how.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute how[2] = {};
+    unsigned count = 0;
+    if (xph_cuda_overlap) {
+        how[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        how[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (blocks > 1) {
+        how[count].id = cudaLaunchAttributeClusterDimension;
+        how[count].val.clusterDim.x = blocks;
+        how[count].val.clusterDim.y = how[count].val.clusterDim.z = 1;
+        count++;
+    }
+    if (blocks > 8) cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-    config.attrs = &how;
-    config.numAttrs = xph_cuda_overlap ? 1 : 0;
+    config.attrs = how;
+    config.numAttrs = count;
     cudaLaunchKernelEx(&config, kernel, P(arguments)...);
+}
+template <class... P, class... A>
+void xph_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                const A &...arguments)
+{
+    xph_launch_cluster(kernel, 1, grid, block, shared_bytes, stream, arguments...);
 }
 #endif
 

@@ -241,6 +241,59 @@ static void narrow_numbers_round_to_even(void **state)
     assert_int_equal(half_of(-0.0f), 0x8000);
 }
 
+/* ---- clusters ---- */
+
+enum { CLUSTER_BLOCKS = 32, CLUSTER_NUMBERS = CLUSTER_BLOCKS * CLUSTER_THREADS };
+
+/* What a run of neighbours said, "wrong" for results, "" where all is right. */
+static const char *neighbours_said(int fault, int size, int schedule)
+{
+    static char said[1000];
+    emu_schedule(schedule);
+    float *in = emu_alloc(CLUSTER_NUMBERS * sizeof *in, 4), *out = emu_alloc(CLUSTER_NUMBERS * sizeof *out, 4);
+    for (int i = 0; i < CLUSTER_NUMBERS; i++) in[i] = input_at(i);
+    cluster_launch(fault, size, CLUSTER_BLOCKS, in, out);
+    snprintf(said, sizeof said, "%s", emu_fault() ? emu_fault() : "");
+    emu_clear();
+    for (int i = 0; i < CLUSTER_NUMBERS && !said[0]; i++) {
+        int block = i / CLUSTER_THREADS, next = block / size * size + (block % size + 1) % size;
+        if (out[i] != in[next * CLUSTER_THREADS + i % CLUSTER_THREADS]) snprintf(said, sizeof said, "wrong");
+    }
+    emu_free(in);
+    emu_free(out);
+    return said;
+}
+
+static void blocks_of_a_cluster_see_each_other(void **state)
+{
+    const int sizes[] = {1, 2, 4, 8, 16};
+    for (int s = 0; s < EMU_SCHEDULES; s++)
+        for (int i = 0; i < 5; i++) assert_string_equal(neighbours_said(CLUSTER_RIGHT, sizes[i], s), "");
+    assert_non_null(strstr(neighbours_said(CLUSTER_RIGHT, 32, 0), "refused"));
+    assert_non_null(strstr(neighbours_said(CLUSTER_RIGHT, 3, 0), "refused"));
+    assert_non_null(strstr(neighbours_said(CLUSTER_RIGHT, 0, 0), "refused"));
+}
+
+static void faults_of_clusters_are_found(void **state)
+{
+    static const char *const words[CLUSTER_COUNT] = {
+        [CLUSTER_EARLY] = "before the first",         [CLUSTER_ENDS] = "which has ended",
+        [CLUSTER_HALF] = "barrier of their cluster",  [CLUSTER_STRANGE] = "block 4 of a cluster of 4",
+        [CLUSTER_BEYOND] = "byte 192 of a shared array of 192", [CLUSTER_LOCAL] = "no address of shared memory",
+    };
+    for (int fault = 0; fault < CLUSTER_COUNT; fault++) {
+        if (!words[fault]) continue;
+        bool found = false;
+        for (int s = 0; s < EMU_SCHEDULES; s++) found |= strstr(neighbours_said(fault, 4, s), words[fault]) != NULL;
+        if (!found) print_message("%s: %s\n", words[fault], neighbours_said(fault, 4, EMU_FORWARD));
+        assert_true(found);
+    }
+    bool wrong = false;
+    for (int s = 0; s < EMU_SCHEDULES; s++) wrong |= strcmp(neighbours_said(CLUSTER_NO_BARRIER, 4, s), "wrong") == 0;
+    assert_true(wrong);
+    assert_int_equal(emu_allocated(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_right_kernel_passes),
@@ -249,6 +302,8 @@ int main(void)
                                        cmocka_unit_test(faults_stay),
                                        cmocka_unit_test(collectives_are_those_of_cuda),
                                        cmocka_unit_test(grids_and_dynamic_memory),
-                                       cmocka_unit_test(narrow_numbers_round_to_even)};
+                                       cmocka_unit_test(narrow_numbers_round_to_even),
+                                       cmocka_unit_test(blocks_of_a_cluster_see_each_other),
+                                       cmocka_unit_test(faults_of_clusters_are_found)};
     return cmocka_run_group_tests_name("cuda_faults", tests, NULL, NULL);
 }

@@ -130,7 +130,35 @@ __global__ void scaled(const float *in, float *out, float scale, int64_t count)
     if (to < count) out[to] = scale * tile[other];
 }
 
+__global__ void neighbours(int fault, const float *in, float *out)
+{
+    XPH_ENTER();
+    XPH_SHARED(float, left, [CLUSTER_THREADS]);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int at = static_cast<int>(blockIdx.x) * CLUSTER_THREADS + thread;
+    const unsigned next = fault == CLUSTER_STRANGE ? xph_cluster_size() : (xph_cluster_rank() + 1) % xph_cluster_size();
+    left[thread] = in[at];
+    if (fault == CLUSTER_HALF && thread < CLUSTER_THREADS / 2) return;
+    if (fault != CLUSTER_EARLY) xph_cluster_sync();
+    const float *from = fault == CLUSTER_LOCAL ? in : left;
+    from = xph_cluster_map(from, next);
+    if (fault == CLUSTER_NO_BARRIER) {
+        left[thread] = -in[at];
+        out[at] = -from[thread];
+    } else if (fault != CLUSTER_ENDS || xph_cluster_rank() != 0) {
+        if (fault == CLUSTER_ENDS) __syncthreads();
+        out[at] = from[thread + (fault == CLUSTER_BEYOND && thread + 1 == CLUSTER_THREADS)];
+    }
+    if (fault != CLUSTER_ENDS) xph_cluster_sync();
+}
+
 }  // namespace
+
+void cluster_launch(int fault, int size, int blocks, const float *in, float *out)
+{
+    XPH_LAUNCH_CLUSTER(neighbours, static_cast<unsigned>(size), dim3(static_cast<unsigned>(blocks)),
+                       dim3(CLUSTER_THREADS), 0, nullptr, fault, in, out);
+}
 
 void faulty_launch(int fault, const float *in, float *out, float *sums)
 {

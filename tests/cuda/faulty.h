@@ -25,7 +25,7 @@ enum {
     FAULTY_STACK,               /* endless recursion */
     FAULTY_COUNT
 };
-enum { FAULTY_THREADS = 128, FAULTY_BLOCKS = 3 };
+enum { FAULTY_THREADS = 128, FAULTY_BLOCKS = 3, CLUSTER_THREADS = 48 };
 
 /* out[block * 128 + thread] = in[...] + in of the neighbour in the block; sums[block] = the sum of in. */
 void faulty_launch(int fault, const float *in, float *out, float *sums);
@@ -33,6 +33,19 @@ void faulty_launch(int fault, const float *in, float *out, float *sums);
 void collectives_launch(int32_t *out, int32_t *counter);
 /* out[i] = scale in[i] with dynamic shared memory, by blocks of 32 x 3 threads in a grid of (2, 3, 2). */
 void dynamic_launch(const float *in, float *out, float scale, int64_t count);
+enum {
+    CLUSTER_RIGHT,
+    CLUSTER_EARLY,      /* looks for its neighbour's memory before that is there */
+    CLUSTER_ENDS,       /* a block ends while its neighbour reads from it */
+    CLUSTER_NO_BARRIER, /* reads what the neighbour writes without waiting for it */
+    CLUSTER_HALF,       /* half of a block does not come to the barrier */
+    CLUSTER_STRANGE,    /* a block that is not there */
+    CLUSTER_BEYOND,     /* behind the end of the neighbour's array */
+    CLUSTER_LOCAL,      /* an address that is not in shared memory */
+    CLUSTER_COUNT
+};
+/* out[i] = in of the thread with the same index in the next block of its cluster; 48 threads a block. */
+void cluster_launch(int fault, int size, int blocks, const float *in, float *out);
 /* Refused: more threads than a block may have. */
 void too_large_launch(float *out);
 uint16_t bf16_of(float x);

@@ -1,5 +1,5 @@
-/* Kernels on the emulated GPU (emu.h). One block at a time lives in `block`; its threads are fibers on stacks that are kept from
- * launch to launch. The scheduler runs on the stack of the caller: it resumes a lane, which runs until it ends, waits
+/* Kernels on the emulated GPU (emu.h). One cluster of blocks at a time lives in `cluster`, without clusters a single block; its
+ * threads are fibers on stacks that are kept from launch to launch. The scheduler runs on the stack of the caller: it resumes a lane, which runs until it ends, waits
  * or fails, and so comes back. What is wrong is seen when no lane can go on, or by the handler of SIGSEGV.
  */
 #include "device.h"
@@ -36,13 +36,14 @@ using emu::schedule;
 enum {
     MOST_THREADS = 1024,
     WARP = 32,
-    MOST_WARPS = MOST_THREADS / WARP,
+    MOST_LANES = 8192, /* of a cluster */
+    MOST_WARPS = MOST_LANES / WARP,
     MOST_SHARED = 48 * 1024,   /* of a block, static and dynamic */
     MOST_ALLOWED = 227 * 1024, /* where the kernel was allowed more */
     STACK_BYTES = 256 * 1024
 };
 
-enum state_of_lane : uint8_t { READY, IN_BARRIER, IN_MEETING, ENDED };
+enum state_of_lane : uint8_t { READY, IN_BARRIER, IN_CLUSTER, IN_MEETING, ENDED };
 
 struct fiber {
     void *stack_pointer;
@@ -51,7 +52,7 @@ struct fiber {
 #endif
     void *fake_stack; /* of the address sanitizer */
     uint3 index;
-    unsigned lane, warp;
+    unsigned lane, warp, rank; /* warp of the cluster; rank of the block in it */
     state_of_lane state;
     emu::meeting kind;
     unsigned mask, source;
@@ -63,20 +64,28 @@ struct warp {
     unsigned ready, waiting; /* bits of lanes: can run; in a meeting */
 };
 
+/* A block of the cluster. */
 struct block_state {
-    fiber lanes[MOST_THREADS];
+    uint3 index;
+    unsigned ended, in_barrier, entered;
+    size_t shared_bytes;
+};
+
+struct cluster_state {
+    fiber lanes[MOST_LANES];
     warp warps[MOST_WARPS];
-    unsigned threads, warp_count, ended, in_barrier;
+    block_state blocks[emu::MOST_CLUSTER];
+    unsigned size, threads, warp_count; /* blocks; of each of them: threads and warps */
+    unsigned ended, in_cluster, barriers;
     unsigned made; /* fibers that wait for a block */
-    unsigned entered; /* threads that said XPH_ENTER */
     uint64_t serial;
-    size_t shared_bytes, most_shared;
+    size_t most_shared;
     void (*body)(const void *);
     const void *closure;
     const char *kernel;
 };
 
-block_state block;
+cluster_state cluster;
 fiber *running;              /* NULL: the scheduler */
 thread_local bool on_device; /* this thread of the host runs a kernel */
 #ifdef EMU_UCONTEXT
@@ -85,6 +94,7 @@ ucontext_t scheduler_context;
 void *scheduler_stack_pointer;
 #endif
 char *stacks;
+unsigned stack_count;
 emu::shared_array dynamic, *all_shared;
 size_t dynamic_bytes;
 uint64_t chance = 1;
@@ -94,6 +104,7 @@ struct allowance {
     allowance *next;
     const void *kernel;
     size_t bytes;
+    bool large_clusters;
 };
 allowance *allowances;
 
@@ -124,7 +135,7 @@ bool begin_fault(const char *what)
     if (failed) return false;
     failed = true;
     fault[0] = 0;
-    add_to_fault("%s, block (%u,%u,%u): %s", block.kernel ? block.kernel : "no kernel", blockIdx.x,
+    add_to_fault("%s, block (%u,%u,%u): %s", cluster.kernel ? cluster.kernel : "no kernel", blockIdx.x,
                  blockIdx.y, blockIdx.z, what);
     return true;
 }
@@ -140,15 +151,20 @@ char *stack_of(unsigned thread)
     return stacks + thread * stack_stride() + page_bytes();
 }
 
-void make_stacks()
+/* For lanes of the cluster, whose fibers are made anew when there were fewer. */
+void make_stacks(unsigned lanes)
 {
-    if (stacks) return;
-    size_t bytes = MOST_THREADS * stack_stride();
+    const unsigned count = lanes > MOST_THREADS ? MOST_LANES : MOST_THREADS;
+    if (count <= stack_count) return;
+    if (stacks) munmap(stacks, stack_count * stack_stride());
+    size_t bytes = count * stack_stride();
     void *map =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) abort();
     stacks = static_cast<char *>(map);
-    for (unsigned i = 0; i < MOST_THREADS; i++)
+    stack_count = count;
+    cluster.made = 0;
+    for (unsigned i = 0; i < count; i++)
         mprotect(stacks + i * stack_stride(), page_bytes(), PROT_NONE);
 }
 
@@ -232,7 +248,7 @@ void begin_fiber()
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
 #endif
     for (;;) {
-        block.body(block.closure);
+        cluster.body(cluster.closure);
         running->state = ENDED;
         give_way();
     }
@@ -248,7 +264,7 @@ size_t stagger(unsigned thread)
 
 void make_fiber(unsigned thread)
 {
-    fiber *f = &block.lanes[thread];
+    fiber *f = &cluster.lanes[thread];
     char *stack = stack_of(thread);
 #ifdef EMU_UCONTEXT
     getcontext(&f->context);
@@ -269,6 +285,7 @@ void resume(fiber *f)
 {
     running = f;
     threadIdx = f->index;
+    blockIdx = cluster.blocks[f->rank].index;
 #ifdef EMU_ASAN
     void *fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, stack_of(f->warp * WARP + f->lane), STACK_BYTES);
@@ -298,20 +315,23 @@ void resume(fiber *f)
 /* What an address that could not be touched is near to. */
 void add_neighbour(const char *address)
 {
-    for (const emu::shared_array *a = all_shared; a; a = a->next) {
-        const char *begin = static_cast<const char *>(a->map);
-        if (address < begin || address >= begin + a->map_bytes) continue;
-        add_to_fault(", byte %td of a shared array of %zu", address - static_cast<const char *>(a->data),
-                     a->bytes);
-        return;
-    }
+    for (const emu::shared_array *a = all_shared; a; a = a->next)
+        for (unsigned rank = 0; rank < emu::MOST_CLUSTER; rank++) {
+            const emu::shared_copy &c = a->copy[rank];
+            const char *begin = static_cast<const char *>(c.map);
+            if (!c.map || address < begin || address >= begin + c.map_bytes) continue;
+            add_to_fault(", byte %td of a shared array of %zu", address - static_cast<const char *>(c.data),
+                         a->bytes);
+            if (c.closed) add_to_fault(", of block %u of the cluster, which has ended", rank);
+            return;
+        }
     emu::add_place(address);
 }
 
 void report_trap(const siginfo_t *info)
 {
     const char *address = static_cast<const char *>(info->si_addr);
-    bool overflow = address >= stacks && address < stacks + MOST_THREADS * stack_stride();
+    bool overflow = address >= stacks && address < stacks + stack_count * stack_stride();
     if (!begin_fault(overflow ? "stack overflow" : "address out of bounds")) return;
     add_to_fault(", thread (%u,%u,%u), address %p", threadIdx.x, threadIdx.y, threadIdx.z, info->si_addr);
     if (!overflow) add_neighbour(address);
@@ -418,39 +438,96 @@ bool release_meetings(warp *w, fiber *lanes)
     return any;
 }
 
-/* Every thread is in the barrier, at one place. */
-bool release_barrier()
+/* f(lane) for every thread of a block of the cluster. */
+template <class Each> void each_lane(unsigned rank, Each f)
 {
-    if (block.in_barrier != block.threads) return false;
-    for (unsigned i = 1; i < block.threads; i++)
-        if (!same_place(block.lanes[i].at, block.lanes[0].at)) return false;
-    for (unsigned i = 0; i < block.threads; i++) {
-        block.lanes[i].state = READY;
-        block.warps[i / WARP].ready |= 1u << i % WARP;
-    }
-    block.in_barrier = 0;
+    for (unsigned i = 0; i < cluster.threads; i++) f(&cluster.lanes[rank * cluster.warp_count * WARP + i]);
+}
+
+void let_go(unsigned rank)
+{
+    each_lane(rank, [](fiber *f) {
+        f->state = READY;
+        cluster.warps[f->warp].ready |= 1u << f->lane;
+    });
+}
+
+bool at_one_place(unsigned rank, const fiber *first)
+{
+    bool same = true;
+    each_lane(rank, [&](const fiber *f) { same = same && same_place(f->at, first->at); });
+    return same;
+}
+
+/* Every thread of a block is in its barrier, at one place. */
+bool release_barrier(unsigned rank)
+{
+    if (cluster.blocks[rank].in_barrier != cluster.threads) return false;
+    if (!at_one_place(rank, &cluster.lanes[rank * cluster.warp_count * WARP])) return false;
+    cluster.blocks[rank].in_barrier = 0;
+    let_go(rank);
     return true;
 }
 
-/* Nothing can go on: who waits where, threads in a row together. */
-void report_stuck()
+/* Every thread of the cluster is in the cluster's barrier, at one place. */
+bool release_cluster()
 {
-    bool meeting = false;
-    for (unsigned i = 0; i < block.threads; i++) meeting = meeting || block.lanes[i].state == IN_MEETING;
-    if (!begin_fault(meeting ? "lanes that a mask names do not come" : "threads do not come to a barrier"))
-        return;
-    for (unsigned i = 0, first = 0; i < block.threads; i++) {
-        const fiber *f = &block.lanes[i], *next = f + 1;
+    if (cluster.in_cluster != cluster.threads * cluster.size) return false;
+    for (unsigned rank = 0; rank < cluster.size; rank++)
+        if (!at_one_place(rank, &cluster.lanes[0])) return false;
+    cluster.in_cluster = 0;
+    cluster.barriers++;
+    for (unsigned rank = 0; rank < cluster.size; rank++) let_go(rank);
+    return true;
+}
+
+bool release_barriers()
+{
+    bool any = release_cluster();
+    for (unsigned rank = 0; rank < cluster.size; rank++) any |= release_barrier(rank);
+    return any;
+}
+
+/* Who waits where, threads in a row together. */
+void report_block(unsigned rank)
+{
+    const fiber *lanes = &cluster.lanes[rank * cluster.warp_count * WARP];
+    for (unsigned i = 0, first = 0; i < cluster.threads; i++) {
+        const fiber *f = &lanes[i], *next = f + 1;
         bool ended = f->state == ENDED;
-        if (i + 1 < block.threads && next->state == f->state && next->mask == f->mask &&
+        if (i + 1 < cluster.threads && next->state == f->state && next->mask == f->mask &&
             (ended || same_place(next->at, f->at)))
             continue;
         add_to_fault("; threads %u-%u ", first, i);
+        if (cluster.size > 1) add_to_fault("of block %u ", rank);
         if (ended)
             add_to_fault("have ended");
         else
             add_to_fault("in %s mask %08x, %s:%d", f->at.what, f->mask, f->at.file, f->at.line);
         first = i + 1;
+    }
+}
+
+/* Nothing can go on. */
+void report_stuck()
+{
+    bool meeting = false;
+    for (unsigned rank = 0; rank < cluster.size; rank++)
+        each_lane(rank, [&](const fiber *f) { meeting = meeting || f->state == IN_MEETING; });
+    if (!begin_fault(meeting              ? "lanes that a mask names do not come"
+                     : cluster.in_cluster ? "threads do not come to a barrier of their cluster"
+                                          : "threads do not come to a barrier"))
+        return;
+    for (unsigned rank = 0; rank < cluster.size; rank++) report_block(rank);
+}
+
+/* What a block of a cluster had in shared memory may not be touched by the others when it has ended. */
+void close_shared(unsigned rank)
+{
+    for (emu::shared_array *a = all_shared; a; a = a->next) {
+        emu::shared_copy &c = a->copy[rank];
+        if (c.serial != cluster.serial || c.closed) continue;
+        c.closed = mprotect(c.map, c.map_bytes, PROT_NONE) == 0;
     }
 }
 
@@ -468,8 +545,9 @@ unsigned pick(unsigned ready)
 /* Until its lanes wait for other warps, or in the random schedule for no reason. */
 bool run_warp(unsigned index)
 {
-    warp *w = &block.warps[index];
-    fiber *lanes = &block.lanes[index * WARP];
+    warp *w = &cluster.warps[index];
+    fiber *lanes = &cluster.lanes[index * WARP];
+    block_state *b = &cluster.blocks[index / cluster.warp_count];
     bool moved = false;
     do {
         while (w->ready && !failed) {
@@ -477,10 +555,12 @@ bool run_warp(unsigned index)
             resume(&lanes[lane]);
             moved = true;
             w->ready &= ~bit;
-            if (lanes[lane].state == ENDED) block.ended++;
-            if (lanes[lane].state == IN_BARRIER) block.in_barrier++;
+            if (lanes[lane].state == ENDED) b->ended++, cluster.ended++;
+            if (lanes[lane].state == IN_BARRIER) b->in_barrier++;
+            if (lanes[lane].state == IN_CLUSTER) cluster.in_cluster++;
             if (lanes[lane].state == IN_MEETING) w->waiting |= bit;
         }
+        if (cluster.size > 1 && b->ended == cluster.threads) close_shared(index / cluster.warp_count);
         if (failed || !release_meetings(w, lanes)) return moved;
         moved = true;
     } while (schedule != EMU_RANDOM || draw() % 2);
@@ -490,46 +570,60 @@ bool run_warp(unsigned index)
 /* Fibers are kept from launch to launch, unless a fault left some of them in the middle. */
 void make_lanes()
 {
-    for (unsigned i = 0; i < block.threads; i++) {
-        fiber *f = &block.lanes[i];
-        f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
-        f->lane = i % WARP;
-        f->warp = i / WARP;
-        f->at = {"", "", 0};
-    }
-    for (; block.made < block.threads; block.made++) make_fiber(block.made);
-}
-
-void enter_block()
-{
-    block.serial++;
-    block.ended = block.in_barrier = block.entered = 0;
-    block.shared_bytes = 0;
-    for (unsigned i = 0; i < block.warp_count; i++) {
-        unsigned count = least(WARP, block.threads - i * WARP);
-        block.warps[i] = {count == WARP ? ~0u : (1u << count) - 1, 0};
-    }
-    for (unsigned i = 0; i < block.threads; i++) {
-        block.lanes[i].state = READY;
-        block.lanes[i].mask = 0;
-    }
-}
-
-void run_block()
-{
-    enter_block();
-    while (block.ended < block.threads && !failed) {
-        bool moved = false;
-        unsigned turn = schedule == EMU_RANDOM ? static_cast<unsigned>(draw() % block.warp_count) : 0;
-        for (unsigned i = 0; i < block.warp_count && !failed; i++) {
-            unsigned index = (i + turn) % block.warp_count;
-            moved |= run_warp(schedule == EMU_REVERSE ? block.warp_count - 1 - index : index);
+    const unsigned lanes = cluster.size * cluster.warp_count * WARP;
+    for (unsigned rank = 0; rank < cluster.size; rank++)
+        for (unsigned i = 0; i < cluster.threads; i++) {
+            fiber *f = &cluster.lanes[rank * cluster.warp_count * WARP + i];
+            f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
+            f->lane = i % WARP;
+            f->warp = rank * cluster.warp_count + i / WARP;
+            f->rank = rank;
+            f->at = {"", "", 0};
         }
-        moved |= !failed && release_barrier();
+    for (; cluster.made < lanes; cluster.made++) make_fiber(cluster.made);
+}
+
+void enter_block(unsigned rank)
+{
+    cluster.blocks[rank].ended = cluster.blocks[rank].in_barrier = cluster.blocks[rank].entered = 0;
+    cluster.blocks[rank].shared_bytes = 0;
+    for (unsigned i = 0; i < cluster.warp_count; i++) {
+        unsigned count = least(WARP, cluster.threads - i * WARP);
+        cluster.warps[rank * cluster.warp_count + i] = {count == WARP ? ~0u : (1u << count) - 1, 0};
+    }
+    each_lane(rank, [](fiber *f) {
+        f->state = READY;
+        f->mask = 0;
+    });
+}
+
+void check_entered()
+{
+    for (unsigned rank = 0; rank < cluster.size && !failed; rank++) {
+        const unsigned missing = cluster.threads - cluster.blocks[rank].entered;
+        if (missing && begin_fault("threads that do not begin with XPH_ENTER"))
+            add_to_fault(", %u of %u", missing, cluster.threads);
+    }
+}
+
+/* blocks[].index is set. */
+void run_cluster()
+{
+    const unsigned warps = cluster.size * cluster.warp_count;
+    cluster.serial++;
+    cluster.ended = cluster.in_cluster = cluster.barriers = 0;
+    for (unsigned rank = 0; rank < cluster.size; rank++) enter_block(rank);
+    while (cluster.ended < cluster.threads * cluster.size && !failed) {
+        bool moved = false;
+        unsigned turn = schedule == EMU_RANDOM ? static_cast<unsigned>(draw() % warps) : 0;
+        for (unsigned i = 0; i < warps && !failed; i++) {
+            unsigned index = (i + turn) % warps;
+            moved |= run_warp(schedule == EMU_REVERSE ? warps - 1 - index : index);
+        }
+        moved |= !failed && release_barriers();
         if (!moved && !failed) report_stuck();
     }
-    if (!failed && block.entered != block.threads && begin_fault("threads that do not begin with XPH_ENTER"))
-        add_to_fault(", %u of %u", block.threads - block.entered, block.threads);
+    if (!failed) check_entered();
 }
 
 /* Of n blocks: the i-th to run. In the random schedule a walk that comes to each of them once. */
@@ -549,15 +643,19 @@ uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
+/* Blocks of a cluster are neighbours along x. */
 void run_grid()
 {
-    uint64_t n = uint64_t(gridDim.x) * gridDim.y * gridDim.z, first = draw() % n, step = 1 + draw() % n;
+    const uint64_t across = gridDim.x / cluster.size, n = across * gridDim.y * gridDim.z;
+    uint64_t first = draw() % n, step = 1 + draw() % n;
     while (common_divisor(step, n) != 1) step = step % n + 1;
     for (uint64_t i = 0; i < n && !failed; i++) {
-        uint64_t at = block_at(i, n, step, first);
-        blockIdx = {static_cast<unsigned>(at % gridDim.x), static_cast<unsigned>(at / gridDim.x % gridDim.y),
-                    static_cast<unsigned>(at / gridDim.x / gridDim.y)};
-        run_block();
+        const uint64_t at = block_at(i, n, step, first);
+        for (unsigned rank = 0; rank < cluster.size; rank++)
+            cluster.blocks[rank].index = {static_cast<unsigned>(at % across * cluster.size + rank),
+                                          static_cast<unsigned>(at / across % gridDim.y),
+                                          static_cast<unsigned>(at / across / gridDim.y)};
+        run_cluster();
     }
 }
 
@@ -571,11 +669,37 @@ bool launch_fits(dim3 grid, dim3 threads, size_t shared_bytes, size_t most)
     return grid_fits && block_fits && shared_bytes <= most;
 }
 
+const allowance *allowed_to(const void *kernel)
+{
+    const allowance *a = allowances;
+    while (a && a->kernel != kernel) a = a->next;
+    return a;
+}
+
+allowance *allow(const void *kernel)
+{
+    allowance *a = const_cast<allowance *>(allowed_to(kernel));
+    if (a) return a;
+    a = static_cast<allowance *>(malloc(sizeof *a));
+    if (!a) return nullptr;
+    *a = {allowances, kernel, MOST_SHARED, false};
+    return allowances = a;
+}
+
 size_t most_shared_of(const void *kernel)
 {
-    for (const allowance *a = allowances; a; a = a->next)
-        if (a->kernel == kernel) return a->bytes;
-    return MOST_SHARED;
+    const allowance *a = allowed_to(kernel);
+    return a ? a->bytes : size_t(MOST_SHARED);
+}
+
+/* More than 8 blocks only where the kernel was allowed it. */
+bool cluster_fits(const emu::launch_shape &shape)
+{
+    const allowance *a = allowed_to(shape.kernel);
+    const unsigned most = a && a->large_clusters ? emu::MOST_CLUSTER : emu::MOST_PORTABLE_CLUSTER;
+    const unsigned lanes = (shape.block.x * shape.block.y * shape.block.z + WARP - 1) / WARP * WARP;
+    return shape.cluster && shape.cluster <= most && shape.grid.x % shape.cluster == 0 &&
+           (shape.cluster == 1 || shape.cluster * lanes <= MOST_LANES);
 }
 
 }  // namespace
@@ -605,36 +729,38 @@ void emu::fail(const char *format, ...)
 
 bool emu::fits(const launch_shape &shape)
 {
-    return launch_fits(shape.grid, shape.block, shape.shared_bytes, most_shared_of(shape.kernel));
+    return launch_fits(shape.grid, shape.block, shape.shared_bytes, most_shared_of(shape.kernel)) &&
+           cluster_fits(shape);
 }
 
 bool emu::allow_shared(const void *kernel, int bytes)
 {
-    allowance *a = allowances;
-    while (a && a->kernel != kernel) a = a->next;
     if (bytes < 0 || bytes > MOST_ALLOWED) return false;
-    if (!a) {
-        a = static_cast<allowance *>(malloc(sizeof *a));
-        if (!a) return false;
-        *a = {allowances, kernel, 0};
-        allowances = a;
-    }
-    a->bytes = static_cast<size_t>(bytes > MOST_SHARED ? bytes : static_cast<int>(MOST_SHARED));
-    return true;
+    allowance *a = allow(kernel);
+    if (a) a->bytes = static_cast<size_t>(bytes > MOST_SHARED ? bytes : static_cast<int>(MOST_SHARED));
+    return a != nullptr;
+}
+
+bool emu::allow_large_clusters(const void *kernel, bool on)
+{
+    allowance *a = allow(kernel);
+    if (a) a->large_clusters = on;
+    return a != nullptr;
 }
 
 void emu::run(const launch_shape &shape, const void *closure)
 {
-    make_stacks();
     blockIdx = {0, 0, 0};
     gridDim = shape.grid;
     blockDim = shape.block;
-    block.kernel = shape.name;
-    block.body = shape.body;
-    block.closure = closure;
-    block.threads = shape.block.x * shape.block.y * shape.block.z;
-    block.warp_count = (block.threads + WARP - 1) / WARP;
-    block.most_shared = most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
+    cluster.kernel = shape.name;
+    cluster.body = shape.body;
+    cluster.closure = closure;
+    cluster.size = shape.cluster;
+    cluster.threads = shape.block.x * shape.block.y * shape.block.z;
+    cluster.warp_count = (cluster.threads + WARP - 1) / WARP;
+    cluster.most_shared = most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
+    make_stacks(cluster.size * cluster.warp_count * WARP);
     dynamic_bytes = shape.shared_bytes;
     make_lanes();
     on_device = true;
@@ -642,34 +768,96 @@ void emu::run(const launch_shape &shape, const void *closure)
     run_grid();
     release_traps();
     on_device = false;
-    if (failed) block.made = 0;
+    if (failed) cluster.made = 0;
 #ifdef EMU_ASAN /* what lanes left on their stacks that were never to go on */
-    if (failed) ASAN_UNPOISON_MEMORY_REGION(stacks, MOST_THREADS * stack_stride());
+    if (failed) ASAN_UNPOISON_MEMORY_REGION(stacks, stack_count * stack_stride());
 #endif
-    block.kernel = nullptr;
+    cluster.kernel = nullptr;
 }
 
-/* Placed anew only where it would lie otherwise, filled for every block. */
+namespace
+{
+
+/* Placed anew only where it would lie otherwise. */
+void place(emu::shared_array *array, emu::shared_copy *copy, bool front)
+{
+    if (copy->map && copy->bytes == array->bytes && copy->front == front) {
+        if (copy->closed) mprotect(copy->map, copy->map_bytes, PROT_READ | PROT_WRITE);
+        copy->closed = false;
+        return;
+    }
+    if (copy->map) emu::guarded_unmap(copy->map, copy->map_bytes);
+    emu::guarded memory = emu::guarded_map(array->bytes, 16);
+    if (!memory.map) abort();
+    guarded_fill(&memory, array->bytes);
+    *copy = {memory.map, memory.data, memory.map_bytes, array->bytes, 0, front, false};
+}
+
+/* Filled for every block. */
+void *shared_of(emu::shared_array *array, unsigned rank)
+{
+    emu::shared_copy *copy = &array->copy[rank];
+    block_state *b = &cluster.blocks[rank];
+    if (copy->serial == cluster.serial) return copy->data;
+    place(array, copy, schedule == EMU_REVERSE);
+    memset(copy->data, 0xff, array->bytes);
+    copy->serial = cluster.serial;
+    b->shared_bytes += array->bytes;
+    if (b->shared_bytes > cluster.most_shared && begin_fault("too much shared memory"))
+        add_to_fault(", %zu bytes", b->shared_bytes);
+    return copy->data;
+}
+
+}  // namespace
+
 void *emu::shared(shared_array *array, size_t bytes)
 {
-    if (array->block == block.serial) return array->data;
-    bool front = schedule == EMU_REVERSE;
-    if (!array->map || array->bytes != bytes || array->front != front) {
-        if (array->map)
-            guarded_unmap(array->map, array->map_bytes);
-        else
-            array->next = all_shared, all_shared = array;
-        guarded memory = guarded_map(bytes, 16);
-        if (!memory.map) abort();
-        guarded_fill(&memory, bytes);
-        *array = {memory.map, memory.data, bytes, memory.map_bytes, 0, front, array->next};
+    if (!array->listed) {
+        array->listed = true;
+        array->next = all_shared, all_shared = array;
     }
-    memset(array->data, 0xff, bytes);
-    array->block = block.serial;
-    block.shared_bytes += bytes;
-    if (block.shared_bytes > block.most_shared && begin_fault("too much shared memory"))
-        add_to_fault(", %zu bytes", block.shared_bytes);
-    return array->data;
+    array->bytes = bytes;
+    return shared_of(array, running->rank);
+}
+
+/* The address in another block of the cluster: its shared memory is there from the first barrier of the cluster on, until it
+ * ends. */
+void *emu::of_cluster(const void *address, unsigned rank, place at)
+{
+    const char *own = static_cast<const char *>(address);
+    if (rank >= cluster.size || !cluster.barriers) {
+        if (begin_fault("shared memory of a block that is not there"))
+            add_to_fault(", block %u of a cluster of %u, %s barrier of it, %s:%d", rank, cluster.size,
+                         cluster.barriers ? "behind a" : "before the first", at.file, at.line);
+        end_fiber();
+    }
+    for (shared_array *a = all_shared; a; a = a->next) {
+        const shared_copy &c = a->copy[running->rank];
+        const char *begin = static_cast<const char *>(c.data);
+        if (c.serial != cluster.serial || own < begin || own >= begin + a->bytes) continue;
+        return static_cast<char *>(shared_of(a, rank)) + (own - begin);
+    }
+    if (begin_fault("no address of shared memory"))
+        add_to_fault(", %p, %s:%d", const_cast<void *>(address), at.file, at.line);
+    end_fiber();
+}
+
+unsigned emu::cluster_rank()
+{
+    return running->rank;
+}
+
+unsigned emu::cluster_size()
+{
+    return cluster.size;
+}
+
+void emu::cluster_barrier(place at)
+{
+    running->mask = 0;
+    running->at = at;
+    running->state = IN_CLUSTER;
+    give_way();
 }
 
 void *emu::dynamic_shared()
@@ -679,7 +867,7 @@ void *emu::dynamic_shared()
 
 void emu::enter()
 {
-    block.entered++;
+    cluster.blocks[running->rank].entered++;
 }
 
 unsigned emu::lane()

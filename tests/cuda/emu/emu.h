@@ -5,6 +5,8 @@
  *   - shared arrays are filled with NaN for every block and lie between pages that cannot be touched, as does all
  *     device memory; the schedule says at which of the two pages they lie
  *   - a thread that ends without XPH_ENTER, behind which a kernel may touch memory, is a fault
+ *   - blocks of a cluster run together; what they reach of each other before the cluster's first barrier, or of a block that
+ *     has ended, is a fault
  *   - a barrier or a shuffle at which not all threads that it names meet, at the same place of the source, is a fault
  * A fault ends its launch and all later ones until emu_clear, as on a device; emu_fault says what happened and where.
  *
@@ -67,11 +69,13 @@ struct launch_shape {
     const char *name;
     dim3 grid, block;
     size_t shared_bytes;
+    unsigned cluster; /* blocks along x that run together; 1: each by itself */
     const void *kernel;
     void (*body)(const void *closure); /* one thread */
 };
 void enqueue_launch(const launch_shape &shape, const void *closure, size_t bytes, cudaStream_t stream);
 bool allow_shared(const void *kernel, int bytes);
+bool allow_large_clusters(const void *kernel, bool on);
 
 /* Arguments of a kernel as it declares them, held until it runs. */
 template <class... P> struct values;
@@ -104,20 +108,27 @@ template <class... P> struct closure {
 };
 
 template <class... P, class... A>
-void launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-            void (*kernel)(P...), const A &...arguments)
+void launch(const char *name, unsigned cluster, dim3 grid, dim3 block, size_t shared_bytes,
+            cudaStream_t stream, void (*kernel)(P...), const A &...arguments)
 {
     closure<P...> c = {kernel, values<P...>::of(arguments...)};
-    enqueue_launch({name, grid, block, shared_bytes, reinterpret_cast<const void *>(kernel), c.run}, &c,
-                   sizeof c, stream);
+    enqueue_launch({name, grid, block, shared_bytes, cluster, reinterpret_cast<const void *>(kernel), c.run},
+                   &c, sizeof c, stream);
 }
 
-/* One per declaration (and instance of its template). */
-struct shared_array {
+/* One per declaration (and instance of its template), and of it one for every block of a cluster. */
+constexpr unsigned MOST_CLUSTER = 16, MOST_PORTABLE_CLUSTER = 8;
+struct shared_copy {
     void *map, *data;
-    size_t bytes, map_bytes;
-    uint64_t block; /* that it was last filled for */
-    bool front;     /* begins after the page before it */
+    size_t map_bytes, bytes;
+    uint64_t serial; /* of the cluster that it was last filled for */
+    bool front;      /* begins after the page before it */
+    bool closed;     /* its block has ended, others have not */
+};
+struct shared_array {
+    shared_copy copy[MOST_CLUSTER];
+    size_t bytes;
+    bool listed;
     shared_array *next;
 };
 void *shared(shared_array *array, size_t bytes);
@@ -135,6 +146,11 @@ struct place {
 uint64_t meet(unsigned mask, meeting kind, unsigned source, uint64_t value, place at);
 void barrier(place at);
 unsigned lane();
+
+unsigned cluster_rank();
+unsigned cluster_size();
+void cluster_barrier(place at);
+void *of_cluster(const void *address, unsigned rank, place at);
 
 template <class T> T shuffle(unsigned mask, T value, unsigned source, bool own, place at)
 {
@@ -200,6 +216,25 @@ inline int __any_sync(unsigned mask, int predicate, EMU_CALLER)
 inline int __all_sync(unsigned mask, int predicate, EMU_CALLER)
 {
     return emu::meet(mask, emu::BALLOT, 0, predicate == 0, {"__all_sync", file, line}) == 0;
+}
+
+/* ---- clusters (launch.cuh) ---- */
+
+inline unsigned xph_cluster_rank()
+{
+    return emu::cluster_rank();
+}
+inline unsigned xph_cluster_size()
+{
+    return emu::cluster_size();
+}
+inline void xph_cluster_sync(EMU_CALLER)
+{
+    emu::cluster_barrier({"xph_cluster_sync", file, line});
+}
+template <class T> T *xph_cluster_map(T *own, unsigned rank, EMU_CALLER)
+{
+    return static_cast<T *>(emu::of_cluster(own, rank, {"xph_cluster_map", file, line}));
 }
 
 /* ---- memory ---- */
