@@ -250,7 +250,8 @@ static const char *neighbours_said(int fault, int size, int schedule)
 {
     static char said[1000];
     emu_schedule(schedule);
-    float *in = emu_alloc(CLUSTER_NUMBERS * sizeof *in, 4), *out = emu_alloc(CLUSTER_NUMBERS * sizeof *out, 4);
+    float *in = emu_alloc(CLUSTER_NUMBERS * sizeof *in, 4),
+          *out = emu_alloc(CLUSTER_NUMBERS * sizeof *out, 4);
     for (int i = 0; i < CLUSTER_NUMBERS; i++) in[i] = input_at(i);
     cluster_launch(fault, size, CLUSTER_BLOCKS, in, out);
     snprintf(said, sizeof said, "%s", emu_fault() ? emu_fault() : "");
@@ -277,19 +278,24 @@ static void blocks_of_a_cluster_see_each_other(void **state)
 static void faults_of_clusters_are_found(void **state)
 {
     static const char *const words[CLUSTER_COUNT] = {
-        [CLUSTER_EARLY] = "before the first",         [CLUSTER_ENDS] = "which has ended",
-        [CLUSTER_HALF] = "barrier of their cluster",  [CLUSTER_STRANGE] = "block 4 of a cluster of 4",
-        [CLUSTER_BEYOND] = "byte 192 of a shared array of 192", [CLUSTER_LOCAL] = "no address of shared memory",
+        [CLUSTER_EARLY] = "before the first",
+        [CLUSTER_ENDS] = "which has ended",
+        [CLUSTER_HALF] = "barrier of their cluster",
+        [CLUSTER_STRANGE] = "block 4 of a cluster of 4",
+        [CLUSTER_BEYOND] = "byte 192 of a shared array of 192",
+        [CLUSTER_LOCAL] = "no address of shared memory",
     };
     for (int fault = 0; fault < CLUSTER_COUNT; fault++) {
         if (!words[fault]) continue;
         bool found = false;
-        for (int s = 0; s < EMU_SCHEDULES; s++) found |= strstr(neighbours_said(fault, 4, s), words[fault]) != NULL;
+        for (int s = 0; s < EMU_SCHEDULES; s++)
+            found |= strstr(neighbours_said(fault, 4, s), words[fault]) != NULL;
         if (!found) print_message("%s: %s\n", words[fault], neighbours_said(fault, 4, EMU_FORWARD));
         assert_true(found);
     }
     bool wrong = false;
-    for (int s = 0; s < EMU_SCHEDULES; s++) wrong |= strcmp(neighbours_said(CLUSTER_NO_BARRIER, 4, s), "wrong") == 0;
+    for (int s = 0; s < EMU_SCHEDULES; s++)
+        wrong |= strcmp(neighbours_said(CLUSTER_NO_BARRIER, 4, s), "wrong") == 0;
     assert_true(wrong);
     assert_int_equal(emu_allocated(), 0);
 }

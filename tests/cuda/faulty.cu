@@ -136,7 +136,8 @@ __global__ void neighbours(int fault, const float *in, float *out)
     XPH_SHARED(float, left, [CLUSTER_THREADS]);
     const int thread = static_cast<int>(threadIdx.x);
     const int at = static_cast<int>(blockIdx.x) * CLUSTER_THREADS + thread;
-    const unsigned next = fault == CLUSTER_STRANGE ? xph_cluster_size() : (xph_cluster_rank() + 1) % xph_cluster_size();
+    const unsigned next =
+        fault == CLUSTER_STRANGE ? xph_cluster_size() : (xph_cluster_rank() + 1) % xph_cluster_size();
     left[thread] = in[at];
     if (fault == CLUSTER_HALF && thread < CLUSTER_THREADS / 2) return;
     if (fault != CLUSTER_EARLY) xph_cluster_sync();

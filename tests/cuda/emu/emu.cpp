@@ -164,8 +164,7 @@ void make_stacks(unsigned lanes)
     stacks = static_cast<char *>(map);
     stack_count = count;
     cluster.made = 0;
-    for (unsigned i = 0; i < count; i++)
-        mprotect(stacks + i * stack_stride(), page_bytes(), PROT_NONE);
+    for (unsigned i = 0; i < count; i++) mprotect(stacks + i * stack_stride(), page_bytes(), PROT_NONE);
 }
 
 /* emu_switch(save, to) keeps what the calling convention says a call keeps, on the stack that it leaves at *save, and
