@@ -1,26 +1,24 @@
 /* Kernels on the emulated GPU (emu.h). One cluster of blocks at a time lives in `cluster`, without clusters a single block; its
- * threads are fibers on stacks that are kept from launch to launch. The scheduler runs on the stack of the caller: it resumes a lane, which runs until it ends, waits
- * or fails, and so comes back. What is wrong is seen when no lane can go on, or by the handler of SIGSEGV.
+ * threads are fibers on stacks that are kept from launch to launch. The scheduler runs on the stack of the caller: it resumes
+ * a lane, which runs until it ends, waits or fails, and so comes back. What is wrong is seen when no lane can go on, or by the
+ * handler of SIGSEGV.
  */
-#include "device.h"
+#include "cluster.h"
 
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #ifdef EMU_ASAN
 #  include <sanitizer/common_interface_defs.h>
 #endif
-#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(EMU_UCONTEXT)
-#  define EMU_UCONTEXT
-#endif
-
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
+emu::cluster_state emu::cluster;
+emu::fiber *emu::running;
 pthread_mutex_t emu::lock = PTHREAD_MUTEX_INITIALIZER;
 bool emu::failed;
 int emu::schedule;
@@ -28,65 +26,8 @@ int emu::schedule;
 namespace
 {
 
-using emu::add_to_fault;
-using emu::failed;
-using emu::page_bytes;
-using emu::schedule;
+using namespace emu;
 
-enum {
-    MOST_THREADS = 1024,
-    WARP = 32,
-    MOST_LANES = 8192, /* of a cluster */
-    MOST_WARPS = MOST_LANES / WARP,
-    MOST_SHARED = 48 * 1024,   /* of a block, static and dynamic */
-    MOST_ALLOWED = 227 * 1024, /* where the kernel was allowed more */
-    STACK_BYTES = 256 * 1024
-};
-
-enum state_of_lane : uint8_t { READY, IN_BARRIER, IN_CLUSTER, IN_MEETING, ENDED };
-
-struct fiber {
-    void *stack_pointer;
-#ifdef EMU_UCONTEXT
-    ucontext_t context;
-#endif
-    void *fake_stack; /* of the address sanitizer */
-    uint3 index;
-    unsigned lane, warp, rank; /* warp of the cluster; rank of the block in it */
-    state_of_lane state;
-    emu::meeting kind;
-    unsigned mask, source;
-    uint64_t value, result;
-    emu::place at;
-};
-
-struct warp {
-    unsigned ready, waiting; /* bits of lanes: can run; in a meeting */
-};
-
-/* A block of the cluster. */
-struct block_state {
-    uint3 index;
-    unsigned ended, in_barrier, entered;
-    size_t shared_bytes;
-};
-
-struct cluster_state {
-    fiber lanes[MOST_LANES];
-    warp warps[MOST_WARPS];
-    block_state blocks[emu::MOST_CLUSTER];
-    unsigned size, threads, warp_count; /* blocks; of each of them: threads and warps */
-    unsigned ended, in_cluster, barriers;
-    unsigned made; /* fibers that wait for a block */
-    uint64_t serial;
-    size_t most_shared;
-    void (*body)(const void *);
-    const void *closure;
-    const char *kernel;
-};
-
-cluster_state cluster;
-fiber *running;              /* NULL: the scheduler */
 thread_local bool on_device; /* this thread of the host runs a kernel */
 #ifdef EMU_UCONTEXT
 ucontext_t scheduler_context;
@@ -95,18 +36,8 @@ void *scheduler_stack_pointer;
 #endif
 char *stacks;
 unsigned stack_count;
-emu::shared_array dynamic, *all_shared;
-size_t dynamic_bytes;
 uint64_t chance = 1;
 char fault[4096];
-
-struct allowance {
-    allowance *next;
-    const void *kernel;
-    size_t bytes;
-    bool large_clusters;
-};
-allowance *allowances;
 
 uint64_t draw()
 {
@@ -126,18 +57,6 @@ unsigned highest(unsigned bits)
 unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
-}
-
-/* ---- faults ---- */
-
-bool begin_fault(const char *what)
-{
-    if (failed) return false;
-    failed = true;
-    fault[0] = 0;
-    add_to_fault("%s, block (%u,%u,%u): %s", cluster.kernel ? cluster.kernel : "no kernel", blockIdx.x,
-                 blockIdx.y, blockIdx.z, what);
-    return true;
 }
 
 /* ---- fibers ---- */
@@ -230,14 +149,6 @@ void give_way()
 #ifdef EMU_ASAN
     __sanitizer_finish_switch_fiber(me->fake_stack, &scheduler_stack, &scheduler_stack_bytes);
 #endif
-}
-
-/* Of a lane that a fault ended. */
-[[noreturn]] void end_fiber()
-{
-    running->state = ENDED;
-    give_way();
-    abort();
 }
 
 /* A fiber runs its thread of one block after another. */
@@ -658,52 +569,19 @@ void run_grid()
     }
 }
 
-bool launch_fits(dim3 grid, dim3 threads, size_t shared_bytes, size_t most)
-{
-    bool grid_fits =
-        grid.x && grid.y && grid.z && grid.x < 1u << 31 && grid.y < 1u << 16 && grid.z < 1u << 16;
-    bool block_fits = threads.x && threads.y && threads.z && threads.x <= MOST_THREADS &&
-                      threads.y <= MOST_THREADS && threads.z <= 64 &&
-                      uint64_t(threads.x) * threads.y * threads.z <= MOST_THREADS;
-    return grid_fits && block_fits && shared_bytes <= most;
-}
-
-const allowance *allowed_to(const void *kernel)
-{
-    const allowance *a = allowances;
-    while (a && a->kernel != kernel) a = a->next;
-    return a;
-}
-
-allowance *allow(const void *kernel)
-{
-    allowance *a = const_cast<allowance *>(allowed_to(kernel));
-    if (a) return a;
-    a = static_cast<allowance *>(malloc(sizeof *a));
-    if (!a) return nullptr;
-    *a = {allowances, kernel, MOST_SHARED, false};
-    return allowances = a;
-}
-
-size_t most_shared_of(const void *kernel)
-{
-    const allowance *a = allowed_to(kernel);
-    return a ? a->bytes : size_t(MOST_SHARED);
-}
-
-/* More than 8 blocks only where the kernel was allowed it. */
-bool cluster_fits(const emu::launch_shape &shape)
-{
-    const allowance *a = allowed_to(shape.kernel);
-    const unsigned most = a && a->large_clusters ? emu::MOST_CLUSTER : emu::MOST_PORTABLE_CLUSTER;
-    const unsigned lanes = (shape.block.x * shape.block.y * shape.block.z + WARP - 1) / WARP * WARP;
-    return shape.cluster && shape.cluster <= most && shape.grid.x % shape.cluster == 0 &&
-           (shape.cluster == 1 || shape.cluster * lanes <= MOST_LANES);
-}
-
 }  // namespace
 
 /* ---- faults ---- */
+
+bool emu::begin_fault(const char *what)
+{
+    if (failed) return false;
+    failed = true;
+    fault[0] = 0;
+    add_to_fault("%s, block (%u,%u,%u): %s", cluster.kernel ? cluster.kernel : "no kernel", blockIdx.x,
+                 blockIdx.y, blockIdx.z, what);
+    return true;
+}
 
 void emu::add_to_fault(const char *format, ...)
 {
@@ -726,25 +604,12 @@ void emu::fail(const char *format, ...)
 
 /* ---- what kernels and launches call ---- */
 
-bool emu::fits(const launch_shape &shape)
+/* Of a lane that a fault ended. */
+[[noreturn]] void emu::end_fiber()
 {
-    return launch_fits(shape.grid, shape.block, shape.shared_bytes, most_shared_of(shape.kernel)) &&
-           cluster_fits(shape);
-}
-
-bool emu::allow_shared(const void *kernel, int bytes)
-{
-    if (bytes < 0 || bytes > MOST_ALLOWED) return false;
-    allowance *a = allow(kernel);
-    if (a) a->bytes = static_cast<size_t>(bytes > MOST_SHARED ? bytes : static_cast<int>(MOST_SHARED));
-    return a != nullptr;
-}
-
-bool emu::allow_large_clusters(const void *kernel, bool on)
-{
-    allowance *a = allow(kernel);
-    if (a) a->large_clusters = on;
-    return a != nullptr;
+    running->state = ENDED;
+    give_way();
+    abort();
 }
 
 void emu::run(const launch_shape &shape, const void *closure)
@@ -758,9 +623,9 @@ void emu::run(const launch_shape &shape, const void *closure)
     cluster.size = shape.cluster;
     cluster.threads = shape.block.x * shape.block.y * shape.block.z;
     cluster.warp_count = (cluster.threads + WARP - 1) / WARP;
-    cluster.most_shared = most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
+    cluster.most_shared = emu::most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
     make_stacks(cluster.size * cluster.warp_count * WARP);
-    dynamic_bytes = shape.shared_bytes;
+    cluster.dynamic_bytes = shape.shared_bytes;
     make_lanes();
     on_device = true;
     catch_traps();
@@ -772,73 +637,6 @@ void emu::run(const launch_shape &shape, const void *closure)
     if (failed) ASAN_UNPOISON_MEMORY_REGION(stacks, stack_count * stack_stride());
 #endif
     cluster.kernel = nullptr;
-}
-
-namespace
-{
-
-/* Placed anew only where it would lie otherwise. */
-void place(emu::shared_array *array, emu::shared_copy *copy, bool front)
-{
-    if (copy->map && copy->bytes == array->bytes && copy->front == front) {
-        if (copy->closed) mprotect(copy->map, copy->map_bytes, PROT_READ | PROT_WRITE);
-        copy->closed = false;
-        return;
-    }
-    if (copy->map) emu::guarded_unmap(copy->map, copy->map_bytes);
-    emu::guarded memory = emu::guarded_map(array->bytes, 16);
-    if (!memory.map) abort();
-    guarded_fill(&memory, array->bytes);
-    *copy = {memory.map, memory.data, memory.map_bytes, array->bytes, 0, front, false};
-}
-
-/* Filled for every block. */
-void *shared_of(emu::shared_array *array, unsigned rank)
-{
-    emu::shared_copy *copy = &array->copy[rank];
-    block_state *b = &cluster.blocks[rank];
-    if (copy->serial == cluster.serial) return copy->data;
-    place(array, copy, schedule == EMU_REVERSE);
-    memset(copy->data, 0xff, array->bytes);
-    copy->serial = cluster.serial;
-    b->shared_bytes += array->bytes;
-    if (b->shared_bytes > cluster.most_shared && begin_fault("too much shared memory"))
-        add_to_fault(", %zu bytes", b->shared_bytes);
-    return copy->data;
-}
-
-}  // namespace
-
-void *emu::shared(shared_array *array, size_t bytes)
-{
-    if (!array->listed) {
-        array->listed = true;
-        array->next = all_shared, all_shared = array;
-    }
-    array->bytes = bytes;
-    return shared_of(array, running->rank);
-}
-
-/* The address in another block of the cluster: its shared memory is there from the first barrier of the cluster on, until it
- * ends. */
-void *emu::of_cluster(const void *address, unsigned rank, place at)
-{
-    const char *own = static_cast<const char *>(address);
-    if (rank >= cluster.size || !cluster.barriers) {
-        if (begin_fault("shared memory of a block that is not there"))
-            add_to_fault(", block %u of a cluster of %u, %s barrier of it, %s:%d", rank, cluster.size,
-                         cluster.barriers ? "behind a" : "before the first", at.file, at.line);
-        end_fiber();
-    }
-    for (shared_array *a = all_shared; a; a = a->next) {
-        const shared_copy &c = a->copy[running->rank];
-        const char *begin = static_cast<const char *>(c.data);
-        if (c.serial != cluster.serial || own < begin || own >= begin + a->bytes) continue;
-        return static_cast<char *>(shared_of(a, rank)) + (own - begin);
-    }
-    if (begin_fault("no address of shared memory"))
-        add_to_fault(", %p, %s:%d", const_cast<void *>(address), at.file, at.line);
-    end_fiber();
 }
 
 unsigned emu::cluster_rank()
@@ -857,11 +655,6 @@ void emu::cluster_barrier(place at)
     running->at = at;
     running->state = IN_CLUSTER;
     give_way();
-}
-
-void *emu::dynamic_shared()
-{
-    return shared(&dynamic, dynamic_bytes);
 }
 
 void emu::enter()
@@ -910,41 +703,4 @@ void emu_schedule(int which)
 const char *emu_fault(void)
 {
     return failed ? fault : nullptr;
-}
-
-/* ---- narrow numbers ---- */
-
-__nv_bfloat16 __float2bfloat16(float x)
-{
-    uint32_t bits = __float_as_uint(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};
-    return {static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
-}
-
-float __bfloat162float(__nv_bfloat16 x)
-{
-    return __uint_as_float(uint32_t(x.bits) << 16);
-}
-
-/* Below 2^-14 the unit is 2^-24, and the processor's own addition rounds to it. */
-__half __float2half(float x)
-{
-    uint32_t bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
-    if (size > 0x7f800000u) return {0x7fff};
-    if (size >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};
-    if (size < 0x38800000u) {
-        uint32_t tiny = __float_as_uint(__uint_as_float(size) + 0.5f) - __float_as_uint(0.5f);
-        return {static_cast<uint16_t>(sign | tiny)};
-    }
-    uint32_t rounded = size + 0xfffu + (size >> 13 & 1) - (112u << 23);
-    return {static_cast<uint16_t>(sign | rounded >> 13)};
-}
-
-float __half2float(__half x)
-{
-    uint32_t sign = (x.bits & 0x8000u) << 16, size = x.bits & 0x7fffu;
-    if (size >= 0x7c00u) return __uint_as_float(sign | 0x7f800000u | (size & 0x3ffu) << 13);
-    float value = static_cast<float>(size) * 0x1p-24f; /* below 2^-14 */
-    if (size >= 0x400u) value = __uint_as_float((size << 13) + (112u << 23));
-    return sign ? -value : value;
 }

@@ -74,8 +74,7 @@ struct launch_shape {
     void (*body)(const void *closure); /* one thread */
 };
 void enqueue_launch(const launch_shape &shape, const void *closure, size_t bytes, cudaStream_t stream);
-bool allow_shared(const void *kernel, int bytes);
-bool allow_large_clusters(const void *kernel, bool on);
+bool allow(const void *kernel, cudaFuncAttribute what, int value);
 
 /* Arguments of a kernel as it declares them, held until it runs. */
 template <class... P> struct values;

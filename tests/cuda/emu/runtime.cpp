@@ -656,10 +656,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
 {
     return call([&]() -> cudaError_t {
-        if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
-            return emu::allow_large_clusters(kernel, value) ? cudaSuccess : cudaErrorMemoryAllocation;
-        if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-        return emu::allow_shared(kernel, value) ? cudaSuccess : cudaErrorInvalidValue;
+        return emu::allow(kernel, attribute, value) ? cudaSuccess : cudaErrorInvalidValue;
     });
 }
 
