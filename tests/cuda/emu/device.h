@@ -52,6 +52,7 @@ struct guarded {
 };
 guarded guarded_map(size_t bytes, size_t alignment);
 void guarded_fill(const guarded *g, size_t bytes);
+void fill_memory(bool on); /* of the device, with NaN: as at the start */
 void guarded_unmap(void *map, size_t bytes);
 
 void *take_memory(size_t bytes, size_t alignment, int device); /* NULL: none left */

@@ -72,6 +72,8 @@ struct launch_shape {
     unsigned cluster; /* blocks along x that run together; 1: each by itself */
     const void *kernel;
     void (*body)(const void *closure); /* one thread */
+    /* Arguments as a device has them, each aligned as it wants: bytes written; to may be NULL. */
+    size_t (*arguments)(const void *closure, unsigned char *to);
 };
 void enqueue_launch(const launch_shape &shape, const void *closure, size_t bytes, cudaStream_t stream);
 bool allow(const void *kernel, cudaFuncAttribute what, int value);
@@ -84,6 +86,7 @@ template <> struct values<> {
     {
         kernel(before...);
     }
+    size_t lay_out(unsigned char *, size_t at) const { return at; }
 };
 template <class First, class... Rest> struct values<First, Rest...> {
     static_assert(__is_trivially_copyable(First), "arguments of kernels are copied as bytes");
@@ -93,6 +96,12 @@ template <class First, class... Rest> struct values<First, Rest...> {
     template <class Kernel, class... Before> void give(Kernel kernel, const Before &...before) const
     {
         rest.give(kernel, before..., first);
+    }
+    size_t lay_out(unsigned char *to, size_t at) const
+    {
+        at = (at + alignof(First) - 1) / alignof(First) * alignof(First);
+        if (to) memcpy(to + at, &first, sizeof first);
+        return rest.lay_out(to, at + sizeof first);
     }
 };
 
@@ -104,6 +113,10 @@ template <class... P> struct closure {
         const closure *c = static_cast<const closure *>(context);
         c->arguments.give(c->kernel);
     }
+    static size_t lay_out(const void *context, unsigned char *to)
+    {
+        return static_cast<const closure *>(context)->arguments.lay_out(to, 0);
+    }
 };
 
 template <class... P, class... A>
@@ -111,7 +124,8 @@ void launch(const char *name, unsigned cluster, dim3 grid, dim3 block, size_t sh
             cudaStream_t stream, void (*kernel)(P...), const A &...arguments)
 {
     closure<P...> c = {kernel, values<P...>::of(arguments...)};
-    enqueue_launch({name, grid, block, shared_bytes, cluster, reinterpret_cast<const void *>(kernel), c.run},
+    enqueue_launch({name, grid, block, shared_bytes, cluster, reinterpret_cast<const void *>(kernel), c.run,
+                    c.lay_out},
                    &c, sizeof c, stream);
 }
 

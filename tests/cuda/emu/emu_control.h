@@ -58,6 +58,28 @@ typedef struct emu_counts {
 emu_counts emu_count(void);
 void emu_counts_clear(void);
 
+/* ---- what runs, without running it ---- */
+
+enum { EMU_LAUNCH, EMU_COPY, EMU_SET };
+typedef struct emu_event {
+    int kind;
+    const void *stream; /* only to tell streams apart */
+    /* of a launch */
+    const char *name;   /* as in the source */
+    const void *kernel; /* its address in the plugin */
+    unsigned grid[3], block[3], cluster;
+    size_t shared_bytes, argument_bytes;
+    const unsigned char *arguments; /* as a device has them */
+    /* of copies and sets */
+    void *to;
+    const void *from;
+    size_t bytes;
+    int to_device, from_device; /* 0: memory of the host */
+} emu_event;
+/* From now on kernels do nothing, and memory is not filled with NaN: watch is called for every operation when it would
+ * run, in graphs too, and may look at device memory, but calls nothing of CUDA. Copies and sets take place. NULL: as before. */
+void emu_dry(void (*watch)(const emu_event *event));
+
 /* ---- for a stand-in of a library that works on the device; streams are cudaStream_t ---- */
 
 /* function(copy of data, of 256 bytes at most) as a kernel of one thread: 0 or a cudaError_t. */

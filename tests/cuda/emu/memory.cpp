@@ -24,7 +24,7 @@ size_t block_count, block_capacity, live_count, live_bytes;
 
 char *range, *range_top, *range_end;
 int nothing = -1; /* the file */
-bool is_protected, is_hidden;
+bool is_protected, is_hidden, fills = true;
 struct sigaction former; /* of SIGSEGV */
 
 struct pinned {
@@ -152,6 +152,11 @@ void emu::guarded_fill(const guarded *g, size_t bytes)
 #endif
 }
 
+void emu::fill_memory(bool on)
+{
+    fills = on;
+}
+
 void emu::guarded_unmap(void *map, size_t bytes)
 {
 #ifdef EMU_ASAN
@@ -176,7 +181,7 @@ void *emu::take_memory(size_t bytes, size_t alignment, int device)
     block *b = &blocks[block_count++];
     *b = {map, placed(map, rounded, bytes, alignment), bytes, rounded, device, true};
     guarded whole = {gap, b->data, rounded + 2 * page};
-    guarded_fill(&whole, bytes);
+    if (fills) guarded_fill(&whole, bytes);
     if (is_hidden) mprotect(map, rounded, PROT_NONE);
     live_count++;
     live_bytes += bytes;

@@ -12,6 +12,7 @@ emu_counts counts;
 int timing;
 int64_t failing_operation;
 thread_local bool in_host_function;
+void (*watcher)(const emu_event *event);
 
 static uint64_t chance = 1, captures;
 
@@ -110,6 +111,45 @@ static void call_host(const operation *o)
     in_host_function = false;
 }
 
+/* Of a dry run. */
+static void tell_launch(const operation *o)
+{
+    const launch_shape &s = o->shape;
+    static unsigned char arguments[4096];
+    emu_event event = {};
+    event.kind = EMU_LAUNCH;
+    event.stream = o->stream;
+    event.name = s.name;
+    event.kernel = s.kernel;
+    const unsigned grid[3] = {s.grid.x, s.grid.y, s.grid.z}, block[3] = {s.block.x, s.block.y, s.block.z};
+    memcpy(event.grid, grid, sizeof grid);
+    memcpy(event.block, block, sizeof block);
+    event.cluster = s.cluster;
+    event.shared_bytes = s.shared_bytes;
+    event.argument_bytes = s.arguments(o->payload(), nullptr);
+    if (event.argument_bytes > sizeof arguments) {
+        fail("%s has %zu bytes of arguments, more than a launch takes", s.name, event.argument_bytes);
+        return;
+    }
+    memset(arguments, 0, sizeof arguments);
+    s.arguments(o->payload(), arguments);
+    event.arguments = arguments;
+    watcher(&event);
+}
+
+static void tell_move(const operation *o)
+{
+    emu_event event = {};
+    event.kind = o->kind == COPY ? EMU_COPY : EMU_SET;
+    event.stream = o->stream;
+    event.to = o->to;
+    event.from = o->from;
+    event.bytes = o->bytes;
+    event.to_device = is_of_device(o->to);
+    event.from_device = o->kind == COPY && is_of_device(o->from);
+    watcher(&event);
+}
+
 /* An operation is through, or has to be tried again: who is met is not there yet. */
 static bool perform(operation *o);
 
@@ -170,9 +210,11 @@ static bool perform(operation *o)
     if (counted && failing_operation && !--failing_operation) fail("an operation fails as it was told");
     if (failed) return true;
     if (o->kind == HOST) call_host(o);
-    if (o->kind == LAUNCH) run(o->shape, o->payload());
+    if (o->kind == LAUNCH && watcher) tell_launch(o);
+    if (o->kind == LAUNCH && !watcher) run(o->shape, o->payload());
     if (o->kind == COPY) copy(o);
     if (o->kind == SET && reaches("memory to set", o->to, o->bytes)) memset(o->to, o->value, o->bytes);
+    if (watcher && (o->kind == COPY || o->kind == SET) && !failed) tell_move(o);
     if (o->kind == RECORD) o->event->done = true, o->event->at = now();
     if (o->kind == FREE && !give_memory(o->to)) fail("memory is freed that is none of the device");
     return true;
@@ -346,6 +388,7 @@ static cudaError_t add_node(CUstream_st *s, operation *o)
 
 cudaError_t enqueue(CUstream_st *s, operation *o)
 {
+    o->stream = s;
     if (s->capture) return add_node(s, o);
     if (s->last)
         s->last->next = o;

@@ -38,7 +38,8 @@ enum operation_kind : uint8_t { LAUNCH, COPY, SET, HOST, RECORD, WAIT, REPLAY, F
 struct alignas(16) operation {
     operation *next;
     operation_kind kind;
-    int before, other; /* nodes of its graph that must have run, or -1 */
+    int before, other;         /* nodes of its graph that must have run, or -1 */
+    const CUstream_st *stream; /* in which it was enqueued; it may be gone */
     emu::launch_shape shape;
     void *to;
     const void *from;
@@ -95,6 +96,7 @@ extern object *objects;
 extern emu_counts counts;
 extern int timing; /* EMU_EAGER.. */
 extern int64_t failing_operation;
+extern void (*watcher)(const emu_event *event); /* of a dry run */
 extern thread_local bool in_host_function;
 
 uint64_t draw();

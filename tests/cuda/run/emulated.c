@@ -30,6 +30,7 @@ const emulated *emulated_gpu(void)
     *(void **)(&gpu.call) = find(library, "emu_call");
     *(void **)(&gpu.capturing) = find(library, "emu_capturing");
     *(void **)(&gpu.spoil_capture) = find(library, "emu_spoil_capture");
+    *(void **)(&gpu.dry) = find(library, "emu_dry");
     *(void **)(&gpu.timing) = find(library, "emu_timing");
     return &gpu;
 }

@@ -31,6 +31,7 @@ typedef struct emulated {
     int (*call)(void *stream, void (*function)(const void *), const void *data, size_t bytes);
     int (*capturing)(void *stream);
     void (*spoil_capture)(void *stream);
+    void (*dry)(void (*watch)(const emu_event *event));
 } emulated;
 const emulated *emulated_gpu(void);
 

@@ -314,6 +314,27 @@ static void work(const void *data)
         }
 }
 
+__attribute__((visibility("default"))) int fake_product_of(void (*function)(const void *), const void *data,
+                                                           fake_product *product)
+{
+    const job *j = data;
+    if (function != work) return 0;
+    *product = (fake_product){.m = (long long)j->d.rows,
+                              .n = (long long)j->d.columns,
+                              .k = (long long)(j->desc.transpose[0] ? j->a.rows : j->a.columns),
+                              .type = j->a.type,
+                              .result = j->d.type,
+                              .compute = j->desc.compute,
+                              .bias = j->desc.epilogue == LT_EPILOGUE_BIAS,
+                              .adds = j->beta != 0.0f,
+                              .transposed = {j->desc.transpose[0], j->desc.transpose[1]},
+                              .a = j->at_a,
+                              .b = j->at_b,
+                              .c = j->at_c,
+                              .d = j->at_d};
+    return 1;
+}
+
 static int addresses_fit(const job *j, const lt_algo *algo)
 {
     const void *const address[4] = {j->at_a, j->at_b, j->at_c, j->at_d};
