@@ -150,7 +150,8 @@ def run(program, listing, codes, wanted, more):
                 blocks = sample(operation.grid, more)
                 samples.append(blocks)
                 numbers = [number[operation.kernel], *operation.grid, *operation.block, operation.cluster]
-                text.append(f"launch {' '.join(map(str, numbers))} {len(operation.arguments) // 2} {operation.arguments} {len(blocks)}")
+                arguments = f"{len(operation.arguments) // 2} {operation.arguments}"
+                text.append(f"launch {' '.join(map(str, numbers))} {arguments} {len(blocks)}")
                 text += [" ".join(map(str, block)) for block in blocks]
             launches += 1
     done = subprocess.run([program], input="\n".join(text) + "\n", capture_output=True, text=True, check=False)
@@ -213,15 +214,19 @@ def sectors_of(blocks, grid, writes):
         rows = [b[3][place] for b in blocks if place in b[3]]
         if not any(r.writes if writes else r.reads for r in rows):
             continue
-        all_of_them = means(blocks, grid, lambda b: (b[3][place].writes if writes else b[3][place].reads) if place in b[3] else 0)
+
+        def touched(block, place=place):
+            row = block[3].get(place)
+            return 0 if row is None else row.writes if writes else row.reads
+
         extent = max(r.most for r in rows) - min(r.least for r in rows if r.sectors) + 1
-        total += min(all_of_them * share(blocks, grid, place, writes), extent)
+        total += min(means(blocks, grid, touched) * share(blocks, grid, place, writes), extent)
     return total
 
 
 # Operations of an instruction of a warp, and their kind.
-FLOPS = {"FFMA": ("f32", 64), "FADD": ("f32", 32), "FMUL": ("f32", 32), "MUFU": ("mufu", 32), "DFMA": ("f64", 64), "DADD": ("f64", 32),
-         "DMUL": ("f64", 32)}
+FLOPS = {"FFMA": ("f32", 64), "FADD": ("f32", 32), "FMUL": ("f32", 32), "MUFU": ("mufu", 32), "DFMA": ("f64", 64),
+         "DADD": ("f64", 32), "DMUL": ("f64", 32)}
 MATRIX = {"HMMA.1688.F32.TF32": ("tf32", 2048), "HMMA.1684.F32.TF32": ("tf32", 1024)}
 
 
@@ -241,19 +246,20 @@ def bytes_of_lane(name):
 def total_of(blocks, grid, code):
     operations, assumed, unknown = collections.Counter(), collections.Counter(), 0.0
     for place in {place for b in blocks for place in b[3]}:
-        executed = means(blocks, grid, lambda b: b[3][place].executed if place in b[3] else 0)
+        executed = means(blocks, grid, lambda b, at=place: b[3][at].executed if at in b[3] else 0)
         kind, each = operation_of(code.lines[place][1])
         if kind:
             operations[kind] += executed * each
-        lanes = means(blocks, grid, lambda b: b[3][place].unknown if place in b[3] else 0)
+        lanes = means(blocks, grid, lambda b, at=place: b[3][at].unknown if at in b[3] else 0)
         unknown += lanes * bytes_of_lane(code.lines[place][1])
         for what in ("taken", "passed"):
             if count := sum(getattr(b[3][place], what) for b in blocks if place in b[3]):
                 assumed[place, what] += count
     reads, writes = (SECTOR * sectors_of(blocks, grid, w) for w in (False, True))
     asked = SECTOR * means(blocks, grid, lambda b: sum(r.sectors for r in b[3].values()))
-    return Total(means(blocks, grid, lambda b: b[1]), max(b[2] for b in blocks), reads + writes + unknown, reads, writes, asked, unknown,
-                 dict(operations), len(blocks), dict(assumed))
+    instructions, longest = means(blocks, grid, lambda b: b[1]), max(b[2] for b in blocks)
+    return Total(instructions, longest, reads + writes + unknown, reads, writes, asked, unknown, dict(operations), len(blocks),
+                 dict(assumed))
 
 
 def differ(blocks, grid):

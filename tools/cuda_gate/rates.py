@@ -4,8 +4,8 @@
   products    NVIDIA's data sheet of the H100 and H200 SXM, dense: bf16 and f16 989.4 TFLOP/s, tf32 494.7, f32 66.9
   units       of a multiprocessor and clock, CUDA C++ Programming Guide, "Arithmetic Instructions", compute capability 9.0: 16 of
               ex2, rcp, ...; 64 of f64. Four schedulers, each of which gives one warp an instruction a clock
-  launch      2.7 us from one kernel of a graph to the next. Launches overlap (cuda/launch.cuh), which saves the ramps of a kernel; how
-              much is not known without a card, so that the figure stays
+  launch      2.7 us from one kernel of a graph to the next. Launches overlap (cuda/launch.cuh), which saves the ramps of a
+              kernel; how much is not known without a card, so that the figure stays
   link        50 GB/s, PCIe 5 as it is reached; only what the stream of an update or step itself copies
 """
 MULTIPROCESSORS = 132

@@ -124,9 +124,9 @@ void launch(const char *name, unsigned cluster, dim3 grid, dim3 block, size_t sh
             cudaStream_t stream, void (*kernel)(P...), const A &...arguments)
 {
     closure<P...> c = {kernel, values<P...>::of(arguments...)};
-    enqueue_launch({name, grid, block, shared_bytes, cluster, reinterpret_cast<const void *>(kernel), c.run,
-                    c.lay_out},
-                   &c, sizeof c, stream);
+    enqueue_launch(
+        {name, grid, block, shared_bytes, cluster, reinterpret_cast<const void *>(kernel), c.run, c.lay_out},
+        &c, sizeof c, stream);
 }
 
 /* One per declaration (and instance of its template), and of it one for every block of a cluster. */

@@ -38,8 +38,9 @@ static bool write_product(const emu_event *e)
     } *call = (const void *)e->arguments;
     fake_product p;
     if (strcmp(e->name, "called") != 0 || !product_of(call->function, call->data, &p)) return false;
-    fprintf(list, "product %p %lld %lld %lld %d %d %d %d %d %d %d %p %p %p %p\n", e->stream, p.m, p.n, p.k, p.type,
-            p.result, p.compute, p.bias, p.adds, p.transposed[0], p.transposed[1], p.a, p.b, p.c, p.d);
+    fprintf(list, "product %p %lld %lld %lld %d %d %d %d %d %d %d %p %p %p %p\n", e->stream, p.m, p.n, p.k,
+            p.type, p.result, p.compute, p.bias, p.adds, p.transposed[0], p.transposed[1], p.a, p.b, p.c,
+            p.d);
     return true;
 }
 
@@ -198,7 +199,8 @@ static exphil_batch batch_of(const exphil_spec *spec, int64_t slots)
 
 static void free_batch(const exphil_batch *batch)
 {
-    const void *const all[] = {batch->floats, batch->ids, batch->actions, batch->past, batch->mask, batch->reset};
+    const void *const all[] = {batch->floats, batch->ids,  batch->actions,
+                               batch->past,   batch->mask, batch->reset};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free((void *)(uintptr_t)all[i]);
 }
 

@@ -27,10 +27,10 @@ typedef struct fake_blaslt {
 /* A product as the device is asked for it: D[m,n] = op(A)[m,k] op(B)[k,n], by columns. */
 typedef struct fake_product {
     long long m, n, k;
-    int type, result;   /* of A and B, of C and D: cudaDataType_t */
-    int compute, bias;  /* cublasComputeType_t; 1: a bias is added */
-    int adds;           /* 1: C is read */
-    int transposed[2];  /* A, B */
+    int type, result;  /* of A and B, of C and D: cudaDataType_t */
+    int compute, bias; /* cublasComputeType_t; 1: a bias is added */
+    int adds;          /* 1: C is read */
+    int transposed[2]; /* A, B */
     const void *a, *b, *c, *d;
 } fake_product;
 /* Of what fake_blaslt.call was given; 0: it is none. */

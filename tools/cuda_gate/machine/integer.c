@@ -6,10 +6,10 @@
 
 /* Destination, then predicates that it also writes, then what it reads. */
 typedef struct shape {
-    int to;          /* register */
-    int carry[2];    /* predicates that are written, PT where there is none */
-    int from;        /* the first operand that is read */
-    int carries;     /* predicates at the end that are read */
+    int to;       /* register */
+    int carry[2]; /* predicates that are written, PT where there is none */
+    int from;     /* the first operand that is read */
+    int carries;  /* predicates at the end that are read */
     const operand *in[2];
 } shape;
 
@@ -90,7 +90,8 @@ static uint64_t product(const instruction *i, uint32_t a, uint32_t b)
     return (uint64_t)((int64_t)(int32_t)a * (int32_t)b);
 }
 
-static void run_imad_pair(machine *m, warp *w, const instruction *i, const shape *s, uint32_t lanes, uint32_t sure)
+static void run_imad_pair(machine *m, warp *w, const instruction *i, const shape *s, uint32_t lanes,
+                          uint32_t sure)
 {
     uint32_t a[LANES], b[LANES];
     uint64_t c[LANES], sum[LANES], over[LANES];
@@ -264,8 +265,7 @@ static void run_lop3(machine *m, warp *w, const instruction *i, uint32_t lanes, 
         uint32_t least = ALL, most = 0;
         for (uint32_t guess = 0; guess < 8; guess++) {
             uint32_t x[3];
-            for (int k = 0; k < 3; k++)
-                x[k] = of[k] >> lane & 1 ? v[k][lane] : guess >> k & 1 ? ALL : 0;
+            for (int k = 0; k < 3; k++) x[k] = of[k] >> lane & 1 ? v[k][lane] : guess >> k & 1 ? ALL : 0;
             values[lane] = looked_up(table, x[0], x[1], x[2]);
             least &= values[lane], most |= values[lane];
             if (of[0] & of[1] & of[2] & 1u << lane) break;
@@ -280,7 +280,8 @@ static void run_lop3(machine *m, warp *w, const instruction *i, uint32_t lanes, 
 static void run_prmt(machine *m, warp *w, const instruction *i, uint32_t lanes, uint32_t sure)
 {
     uint32_t a[LANES], by[LANES], b[LANES];
-    uint32_t of_a = operand_read(m, w, i, &i->operands[1], a), of_b = operand_read(m, w, i, &i->operands[3], b);
+    uint32_t of_a = operand_read(m, w, i, &i->operands[1], a),
+             of_b = operand_read(m, w, i, &i->operands[3], b);
     uint32_t known = operand_read(m, w, i, &i->operands[2], by) & sure, unknown = 0;
     for (int lane = 0; lane < LANES; lane++) {
         const uint64_t pair = (uint64_t)b[lane] << 32 | a[lane];
@@ -359,7 +360,8 @@ static void run_quotient(machine *m, warp *w, const instruction *i, uint32_t lan
         memcpy(&x, &a[lane], sizeof x);
         if (i->op == DO_I2F) {
             const uint64_t n = from_pair ? pair[lane] : a[lane];
-            const double value = i->flags & OP_SIGNED ? (double)(from_pair ? (int64_t)n : (int64_t)(int32_t)n) : (double)n;
+            const double value =
+                i->flags & OP_SIGNED ? (double)(from_pair ? (int64_t)n : (int64_t)(int32_t)n) : (double)n;
             x = up_to_float(value);
         }
         if (i->op == DO_RCP) x = 1.0f / x;

@@ -105,8 +105,7 @@ static truth table_of(uint32_t table, const truth in[3])
     uint32_t all = ALL, any = 0;
     for (uint32_t guess = 0; guess < 8; guess++) {
         uint32_t x[3];
-        for (int k = 0; k < 3; k++)
-            x[k] = (in[k].value & in[k].known) | (guess >> k & 1 ? ~in[k].known : 0);
+        for (int k = 0; k < 3; k++) x[k] = (in[k].value & in[k].known) | (guess >> k & 1 ? ~in[k].known : 0);
         const uint32_t result = chosen(table, x[0], x[1], x[2]);
         all &= result, any |= result;
     }
@@ -126,7 +125,8 @@ static void run_plop3(warp *w, const instruction *i, uint32_t lanes, uint32_t su
 static void run_sel(machine *m, warp *w, const instruction *i, uint32_t lanes, uint32_t sure)
 {
     uint32_t a[LANES], b[LANES];
-    const uint32_t of_a = operand_plain(m, w, &i->operands[1], a), of_b = operand_plain(m, w, &i->operands[2], b);
+    const uint32_t of_a = operand_plain(m, w, &i->operands[1], a),
+                   of_b = operand_plain(m, w, &i->operands[2], b);
     const truth p = truth_of(w, &i->operands[3]);
     uint32_t known = 0;
     for (int lane = 0; lane < LANES; lane++) {
@@ -154,7 +154,8 @@ static void run_r2p(machine *m, warp *w, const instruction *i, uint32_t lanes, u
     for (int k = 0; k < 7; k++) {
         uint32_t bits = 0;
         if (!(i->operands[2].value >> k & 1)) continue;
-        for (int lane = 0; lane < LANES; lane++) bits |= (a[lane] >> (8 * i->operands[1].scale + k) & 1) << lane;
+        for (int lane = 0; lane < LANES; lane++)
+            bits |= (a[lane] >> (8 * i->operands[1].scale + k) & 1) << lane;
         predicate_write(w, first_predicate(i) + k, lanes, known, bits);
     }
 }
@@ -210,7 +211,8 @@ static void run_shfl(machine *m, warp *w, const instruction *i, uint32_t lanes, 
 {
     uint32_t a[LANES], b[LANES], c[LANES], result[LANES], known = 0, there = 0;
     const uint32_t of = operand_read(m, w, i, &i->operands[2], a);
-    const uint32_t how = operand_read(m, w, i, &i->operands[3], b) & operand_read(m, w, i, &i->operands[4], c);
+    const uint32_t how =
+        operand_read(m, w, i, &i->operands[3], b) & operand_read(m, w, i, &i->operands[4], c);
     for (int lane = 0; lane < LANES; lane++) {
         int from = source_of(i, lane, b[lane], c[lane]);
         there |= (uint32_t)(from >= 0) << lane;
@@ -233,7 +235,20 @@ static void run_r2ur(machine *m, warp *w, const instruction *i, uint32_t lanes)
 
 /* ---- what a thread is told ---- */
 
-enum { TID_X, TID_Y, TID_Z, CTAID_X, CTAID_Y, CTAID_Z, LANE, ZERO, RANK, EQUAL_MASK, LESS_MASK, GREATER_MASK };
+enum {
+    TID_X,
+    TID_Y,
+    TID_Z,
+    CTAID_X,
+    CTAID_Y,
+    CTAID_Z,
+    LANE,
+    ZERO,
+    RANK,
+    EQUAL_MASK,
+    LESS_MASK,
+    GREATER_MASK
+};
 
 static bool special(const machine *m, const warp *w, int number, uint32_t lane, uint32_t *value)
 {

@@ -34,29 +34,29 @@ enum {
 };
 typedef struct operand {
     int kind, number, flags;
-    int64_t value;         /* immediate, offset, index of the instruction that a target is */
-    int uniform, scale;    /* of an address: -1 or the uniform register; factor of the register */
+    int64_t value;      /* immediate, offset, index of the instruction that a target is */
+    int uniform, scale; /* of an address: -1 or the uniform register; factor of the register */
 } operand;
 
-enum { /* of an instruction */
-    OP_X = 1 << 0,      /* takes a carry */
-    OP_WIDE = 1 << 1,   /* pair */
-    OP_HI = 1 << 2,
-    OP_U32 = 1 << 3,    /* unsigned */
-    OP_EX = 1 << 4,
-    OP_OR = 1 << 5,
-    OP_XOR = 1 << 6,
-    OP_RIGHT = 1 << 7,
-    OP_64 = 1 << 8,
-    OP_SIGNED = 1 << 9, /* of a shift, of a narrow load */
-    OP_SX32 = 1 << 10,
-    OP_ALL = 1 << 11,   /* of a vote, of a warp */
-    OP_UNIFORM = 1 << 12,
-    OP_DIV = 1 << 13,
-    OP_SH = 1 << 14,
-    OP_STORE = 1 << 15,
-    OP_LOAD = 1 << 16,
-    OP_BF = 1 << 17
+enum {                   /* of an instruction */
+       OP_X = 1 << 0,    /* takes a carry */
+       OP_WIDE = 1 << 1, /* pair */
+       OP_HI = 1 << 2,
+       OP_U32 = 1 << 3, /* unsigned */
+       OP_EX = 1 << 4,
+       OP_OR = 1 << 5,
+       OP_XOR = 1 << 6,
+       OP_RIGHT = 1 << 7,
+       OP_64 = 1 << 8,
+       OP_SIGNED = 1 << 9, /* of a shift, of a narrow load */
+       OP_SX32 = 1 << 10,
+       OP_ALL = 1 << 11, /* of a vote, of a warp */
+       OP_UNIFORM = 1 << 12,
+       OP_DIV = 1 << 13,
+       OP_SH = 1 << 14,
+       OP_STORE = 1 << 15,
+       OP_LOAD = 1 << 16,
+       OP_BF = 1 << 17
 };
 enum compare { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
 enum exchange { BY_INDEX, BUTTERFLY, UP, DOWN };
@@ -74,10 +74,13 @@ typedef struct instruction {
 
 /* What is run, and what only makes its result unknown (UNKNOWN) or has no effect (NOTHING). */
 #define MACHINE_OPS(X)                                                                                       \
-    X(NOTHING) X(UNKNOWN) X(MOV) X(CS2R) X(IMAD) X(IADD3) X(VIADD) X(IABS) X(MINMAX) X(LEA) X(SHF) X(LOP3)    \
-    X(PLOP3) X(PRMT) X(SEL) X(ISETP) X(FSETP) X(DSETP) X(FCHK) X(R2P) X(P2R) X(S2R) X(LDC) X(R2UR) X(VOTE)     \
-    X(SHFL) X(FLO) X(BREV) X(POPC) X(I2F) X(F2I) X(RCP) X(GLOBAL) X(SHARED) X(LOCAL) X(COPY) X(MATRIX)         \
-    X(BRA) X(BSSY) X(BSYNC) X(BREAK) X(CALL) X(RET) X(EXIT) X(BAR) X(WARPSYNC) X(BMSK) X(SGXT)
+  X(NOTHING)                                                                                                 \
+  X(UNKNOWN)                                                                                                 \
+  X(MOV)                                                                                                     \
+  X(CS2R) X(IMAD) X(IADD3) X(VIADD) X(IABS) X(MINMAX) X(LEA) X(SHF) X(LOP3) X(PLOP3) X(PRMT) X(SEL) X(ISETP) \
+      X(FSETP) X(DSETP) X(FCHK) X(R2P) X(P2R) X(S2R) X(LDC) X(R2UR) X(VOTE) X(SHFL) X(FLO) X(BREV) X(POPC)   \
+          X(I2F) X(F2I) X(RCP) X(GLOBAL) X(SHARED) X(LOCAL) X(COPY) X(MATRIX) X(BRA) X(BSSY) X(BSYNC)        \
+              X(BREAK) X(CALL) X(RET) X(EXIT) X(BAR) X(WARPSYNC) X(BMSK) X(SGXT)
 #define MACHINE_ENUM(name) DO_##name,
 enum { MACHINE_OPS(MACHINE_ENUM) OPS };
 #undef MACHINE_ENUM
@@ -98,7 +101,8 @@ typedef struct launch {
 /* What one instruction did in a block. */
 typedef struct account {
     int64_t executed;
-    int64_t reads, writes;         /* sectors of 32 bytes, each with the first instruction of the block that touched it */
+    int64_t reads,
+        writes; /* sectors of 32 bytes, each with the first instruction of the block that touched it */
     int64_t new_reads, new_writes; /* of them those that the first block of the list did not touch */
     int64_t sectors;               /* as each warp asked for them */
     int64_t unknown;               /* lanes with an address that is not known */

@@ -34,8 +34,8 @@ _Noreturn void machine_fail(const machine *m, const instruction *i, const char *
     va_start(list, format);
     if (m && i) {
         const kernel *k = m->launch->kernel;
-        fprintf(stderr, "%s, block (%u,%u,%u), instruction %td: it ", k->name, m->block[0], m->block[1], m->block[2],
-                i - k->code);
+        fprintf(stderr, "%s, block (%u,%u,%u), instruction %td: it ", k->name, m->block[0], m->block[1],
+                m->block[2], i - k->code);
     }
     vfprintf(stderr, format, list);
     fprintf(stderr, "\n");
@@ -46,7 +46,8 @@ _Noreturn void machine_fail(const machine *m, const instruction *i, const char *
 static int64_t number(void)
 {
     int64_t value;
-    if (scanf("%" SCNd64, &value) != 1) machine_fail(NULL, NULL, "a number is missing in what the machine reads");
+    if (scanf("%" SCNd64, &value) != 1)
+        machine_fail(NULL, NULL, "a number is missing in what the machine reads");
     return value;
 }
 
@@ -132,10 +133,10 @@ static void write_block(const machine *m)
     for (int k = 0; k < m->launch->kernel->count; k++) {
         const account *a = &m->accounts[k];
         if (!a->executed) continue;
-        printf("%d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-               " %" PRId64 " %" PRIu64 " %" PRIu64 "\n",
-               k, a->executed, a->reads, a->writes, a->new_reads, a->new_writes, a->sectors, a->unknown, a->taken,
-               a->passed, a->sectors ? a->least : 0, a->most);
+        printf("%d %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+               " %" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n",
+               k, a->executed, a->reads, a->writes, a->new_reads, a->new_writes, a->sectors, a->unknown,
+               a->taken, a->passed, a->sectors ? a->least : 0, a->most);
     }
 }
 

@@ -119,8 +119,8 @@ static void count_sector(const machine *m, const instruction *i, account *a, uin
     if (i->flags & OP_STORE && touch(m, i, sector, OP_STORE, &is_new)) a->writes++, a->new_writes += is_new;
 }
 
-static void count_sectors(const machine *m, const instruction *i, const uint64_t address[LANES], uint32_t lanes,
-                          int bytes)
+static void count_sectors(const machine *m, const instruction *i, const uint64_t address[LANES],
+                          uint32_t lanes, int bytes)
 {
     account *a = &m->accounts[i - m->launch->kernel->code];
     uint64_t seen[2 * LANES];
@@ -189,7 +189,8 @@ static void run_global(machine *m, warp *w, const instruction *i, uint32_t lanes
         uint32_t values[LANES], there = 0;
         for (uint32_t rest = i->flags & OP_STORE ? 0 : known & sure; rest; rest &= rest - 1) {
             const int lane = __builtin_ctz(rest);
-            const unsigned char *from = content_at(address[lane] + 4 * (uint64_t)word, i->what < 4 ? (size_t)i->what : 4);
+            const unsigned char *from =
+                content_at(address[lane] + 4 * (uint64_t)word, i->what < 4 ? (size_t)i->what : 4);
             if (!from) continue;
             values[lane] = word_of(i, from, i->what);
             there |= 1u << lane;
@@ -200,16 +201,16 @@ static void run_global(machine *m, warp *w, const instruction *i, uint32_t lanes
 
 /* ---- shared and local: the same operands ---- */
 
-static void put(unsigned char *memory, unsigned char *known, const instruction *i, uint32_t value, bool is_known,
-                size_t at)
+static void put(unsigned char *memory, unsigned char *known, const instruction *i, uint32_t value,
+                bool is_known, size_t at)
 {
     const size_t bytes = i->what < 4 ? (size_t)i->what : 4;
     memcpy(memory + at, &value, bytes);
     memset(known + at, is_known, bytes);
 }
 
-static bool get(const unsigned char *memory, const unsigned char *known, const instruction *i, uint32_t *value,
-                size_t at)
+static bool get(const unsigned char *memory, const unsigned char *known, const instruction *i,
+                uint32_t *value, size_t at)
 {
     const size_t bytes = i->what < 4 ? (size_t)i->what : 4;
     for (size_t k = 0; k < bytes; k++)
@@ -271,7 +272,8 @@ static void run_copy(machine *m, warp *w, const instruction *i, uint32_t lanes)
     count_sectors(m, i, address, known, i->what);
     for (uint32_t rest = placed; rest; rest &= rest - 1) {
         size_t at;
-        if (place_of(m, i, to[__builtin_ctz(rest)], &at, (size_t)i->what)) memset(m->shared_known + at, 0, (size_t)i->what);
+        if (place_of(m, i, to[__builtin_ctz(rest)], &at, (size_t)i->what))
+            memset(m->shared_known + at, 0, (size_t)i->what);
     }
 }
 

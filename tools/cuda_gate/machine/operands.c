@@ -27,12 +27,13 @@ static bool constant_word(const machine *m, const instruction *i, int64_t at, ui
         *word = LOCAL_BYTES;
         return true;
     }
-    if (in >= (int64_t)l->argument_bytes) machine_fail(m, i, "reads behind the arguments, byte %lld", (long long)in);
+    if (in >= (int64_t)l->argument_bytes)
+        machine_fail(m, i, "reads behind the arguments, byte %lld", (long long)in);
     return false;
 }
 
-static uint32_t read_constant(const machine *m, const warp *w, const instruction *i, const operand *o, int64_t more,
-                              uint32_t values[LANES])
+static uint32_t read_constant(const machine *m, const warp *w, const instruction *i, const operand *o,
+                              int64_t more, uint32_t values[LANES])
 {
     uint32_t known = 0;
     if (o->uniform) return 0; /* another bank */

@@ -302,5 +302,6 @@ void run_block(machine *m)
     } while (release_barrier(m));
     for (unsigned k = 0; k < m->warp_count; k++)
         if (m->warps[k].live)
-            machine_fail(m, &m->launch->kernel->code[m->warps[k].groups[0].at], "is where lanes wait for others");
+            machine_fail(m, &m->launch->kernel->code[m->warps[k].groups[0].at],
+                         "is where lanes wait for others");
 }
