@@ -441,6 +441,54 @@ static void memory_belongs_to_a_device(void **state)
     emu_devices(1, 0);
 }
 
+/* ---- a dry run ---- */
+
+static emu_event watched[8];
+static queued_args watched_arguments;
+static int watched_count;
+
+static void watch(const emu_event *event)
+{
+    if (watched_count < 8) watched[watched_count] = *event;
+    if (event->kind == EMU_LAUNCH) memcpy(&watched_arguments, event->arguments, sizeof watched_arguments);
+    watched_count++;
+}
+
+/* Kernels are told, in graphs too, and do nothing; copies take place. */
+static void a_dry_run_tells_and_does_nothing(void **state)
+{
+    cudaGraph_t graph;
+    bed t;
+    bed_open(&t, EMU_EAGER, 0);
+    bed_upload(t.x, 10, t.a);
+    bed_upload(t.y, 20, t.a);
+    emu_dry(watch);
+    OK(cudaStreamBeginCapture(t.a, cudaStreamCaptureModeThreadLocal));
+    bed_scale(t.x, t.y, 1, 5, t.a);
+    OK(cudaMemcpyAsync(t.x, t.y, BYTES, cudaMemcpyDeviceToDevice, t.a));
+    OK(cudaStreamEndCapture(t.a, &graph));
+    assert_int_equal(watched_count, 0);
+    cudaGraphExec_t exec = bed_instance(graph);
+    OK(cudaGraphLaunch(exec, t.a));
+    OK(cudaStreamSynchronize(t.a));
+    assert_int_equal(watched_count, 2);
+    emu_dry(NULL);
+    assert_int_equal(watched[0].kind, EMU_LAUNCH);
+    assert_int_equal(watched[0].argument_bytes, sizeof(queued_args));
+    assert_int_equal(watched[0].grid[0] * watched[0].block[0] / 64, (COUNT + 63) / 64);
+    assert_ptr_equal(watched_arguments.from, t.x);
+    assert_ptr_equal(watched_arguments.to, t.y);
+    assert_int_equal(watched_arguments.count, COUNT);
+    assert_int_equal(watched[1].kind, EMU_COPY);
+    assert_true(watched[1].stream == watched[0].stream && watched[1].from_device && watched[1].to_device);
+    assert_true(bed_device_holds(&t, t.x, 20));
+    OK(cudaGraphLaunch(exec, t.a));
+    assert_true(bed_device_holds(&t, t.y, 25));
+    assert_int_equal(watched_count, 2);
+    OK(cudaGraphExecDestroy(exec));
+    bed_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +509,7 @@ int main(void)
         cmocka_unit_test(meetings_wait_for_others),
         cmocka_unit_test(meetings_are_replayed),
         cmocka_unit_test(memory_belongs_to_a_device),
+        cmocka_unit_test(a_dry_run_tells_and_does_nothing),
     };
     return cmocka_run_group_tests_name("cuda_runtime", tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ class Unknown(Exception):
 # Registers that the result takes; all of them are unknown.
 FLOATS = {"FFMA": 1, "FMUL": 1, "FADD": 1, "FMNMX": 1, "MUFU": 1, "FSET": 1, "FSWZADD": 1, "FRND": 1, "F2FP": 1, "F2F": 1,
           "FSEL": 1, "I2FP": 1, "HADD2": 1, "HMUL2": 1, "HFMA2": 1, "HMNMX2": 1, "HSET2": 1, "HSETP2": 0, "IDP": 1, "DADD": 2,
-          "DMUL": 2, "DFMA": 2, "DSET": 1, "FMNMX3": 1, "IMMA": 4, "MOVM": 1, "MATCH": 1, "REDUX": 1, "I2I": 1, "MAPA": 2, "QSPC": 1}
+          "DMUL": 2, "DFMA": 2, "DSET": 1, "FMNMX3": 1,
+          "IMMA": 4, "MOVM": 1, "MATCH": 1, "REDUX": 1, "I2I": 1, "MAPA": 2, "QSPC": 1}
 # Moves between registers and memory, and waiting, in which nothing is known or waited for.
 NOTHING = ("NOP YIELD PREEXIT ACQBULK ENDCOLLECTIVE MEMBAR ERRBAR CGAERRBAR CCTL CCTLL DEPBAR LDGDEPBAR NANOSLEEP WARPSYNC_ALL"
            " UCGABAR_ARV UCGABAR_WAIT ARRIVES FENCE KILL PMTRIG LEPC BPT").split()

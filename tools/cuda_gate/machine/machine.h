@@ -73,14 +73,13 @@ typedef struct instruction {
 } instruction;
 
 /* What is run, and what only makes its result unknown (UNKNOWN) or has no effect (NOTHING). */
+/* clang-format off */
 #define MACHINE_OPS(X)                                                                                       \
-  X(NOTHING)                                                                                                 \
-  X(UNKNOWN)                                                                                                 \
-  X(MOV)                                                                                                     \
-  X(CS2R) X(IMAD) X(IADD3) X(VIADD) X(IABS) X(MINMAX) X(LEA) X(SHF) X(LOP3) X(PLOP3) X(PRMT) X(SEL) X(ISETP) \
-      X(FSETP) X(DSETP) X(FCHK) X(R2P) X(P2R) X(S2R) X(LDC) X(R2UR) X(VOTE) X(SHFL) X(FLO) X(BREV) X(POPC)   \
-          X(I2F) X(F2I) X(RCP) X(GLOBAL) X(SHARED) X(LOCAL) X(COPY) X(MATRIX) X(BRA) X(BSSY) X(BSYNC)        \
-              X(BREAK) X(CALL) X(RET) X(EXIT) X(BAR) X(WARPSYNC) X(BMSK) X(SGXT)
+  X(NOTHING) X(UNKNOWN) X(MOV) X(CS2R) X(IMAD) X(IADD3) X(VIADD) X(IABS) X(MINMAX) X(LEA) X(SHF) X(LOP3)     \
+  X(PLOP3) X(PRMT) X(SEL) X(ISETP) X(FSETP) X(DSETP) X(FCHK) X(R2P) X(P2R) X(S2R) X(LDC) X(R2UR) X(VOTE)     \
+  X(SHFL) X(FLO) X(BREV) X(POPC) X(I2F) X(F2I) X(RCP) X(GLOBAL) X(SHARED) X(LOCAL) X(COPY) X(MATRIX)         \
+  X(BRA) X(BSSY) X(BSYNC) X(BREAK) X(CALL) X(RET) X(EXIT) X(BAR) X(WARPSYNC) X(BMSK) X(SGXT)
+/* clang-format on */
 #define MACHINE_ENUM(name) DO_##name,
 enum { MACHINE_OPS(MACHINE_ENUM) OPS };
 #undef MACHINE_ENUM
