@@ -210,6 +210,12 @@ def judge_bars(by_case):
             yield from judge_bar(f"launches of {case}", launched(by_case[case]), bar, "", reached)
 
 
+def judge_spills(by_case, spilled):
+    for kernel in sorted({c.name for found in by_case.values() for c in found}):
+        if spilled.get(kernel):
+            yield f"{kernel} is launched by an update or a step and spills in a loop, {spilled[kernel]} instructions"
+
+
 # ---- what is kept ----
 
 

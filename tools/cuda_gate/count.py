@@ -22,8 +22,8 @@ PARAMETERS = 0x210  # where they begin in constant memory, sm_90
 SECTOR = 32
 FEW, MANY = 6, 96  # blocks that are looked at besides those at the ends; many where they differ
 DIFFER = 0.02
-# Jumps whose predicate is not known are not taken, but for those over a call (the long way of a division) and these:
-# kernel, place of the jump's target or None, taken.
+# Jumps whose predicate is not known are not taken, but for those over a call (the long way of a division) and these: pattern of
+# the kernel, number of the instruction or None, taken.
 HINTS = []
 
 Total = collections.namedtuple("Total", "instructions longest bytes reads writes asked unknown operations blocks assumed")

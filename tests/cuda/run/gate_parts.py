@@ -273,6 +273,7 @@ def test_tables():
     must([w for w, _ in costs.judge_bar("x", 11, 10, "", False)] == ["NOT REACHED"], "a bar that is not reached")
     must([w for w, _ in costs.judge_bar("x", 9, 10, "", False)] == ["FAILED"], "a bar that is reached and not marked")
     must(not list(costs.judge_bar("x", 9, 10, "", True)), "a bar that holds")
+    must(list(costs.judge_spills({"x": case}, {"heads_rows": 3, "not launched": 4}))[0].startswith("heads_rows"), "a spill")
     known = costs.with_measured("x", costs.grouped(case), {"H200": {("x", "heads_rows"): 7e-6}})
     must([r.estimate["H200"] for r in known if r.name == "heads_rows"] == [7e-6], "what a card measured is not taken")
 
