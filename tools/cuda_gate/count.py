@@ -94,7 +94,10 @@ class Codes:
         if kernel not in self.lines:
             self.lines.update(listing_of(self.nvdisasm, os.path.join(self.folder, self.key_of[kernel] + ".cubin")))
         if kernel not in self.built:
-            self.built[kernel] = Code(kernel, self.lines[kernel])
+            try:
+                self.built[kernel] = Code(kernel, self.lines[kernel])
+            except decode.Unknown as what:
+                raise SystemExit(f"{kernel} cannot be counted: {what} (tools/cuda_gate/decode.py)") from None
         return self.built[kernel]
 
 

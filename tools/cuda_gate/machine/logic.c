@@ -247,7 +247,9 @@ enum {
     RANK,
     EQUAL_MASK,
     LESS_MASK,
-    GREATER_MASK
+    GREATER_MASK,
+    CHANGING, /* clocks and the like */
+    WINDOW_HIGH
 };
 
 static bool special(const machine *m, const warp *w, int number, uint32_t lane, uint32_t *value)
@@ -272,6 +274,9 @@ static bool special(const machine *m, const warp *w, int number, uint32_t lane, 
         return true;
     case RANK:
         *value = m->block[0] % m->launch->cluster;
+        return true;
+    case WINDOW_HIGH:
+        *value = WINDOW;
         return true;
     case EQUAL_MASK:
         *value = 1u << lane;

@@ -19,7 +19,8 @@ enum {
     BARRIERS = 16,
     SHARED_BYTES = 228 * 1024,
     LOCAL_BYTES = 4096,
-    MOST_OPERANDS = 10
+    MOST_OPERANDS = 10,
+    WINDOW = 0x01000000 /* upper half of the address of shared memory, as of any memory (SR_SWINHI) */
 };
 #define ALL 0xffffffffu
 

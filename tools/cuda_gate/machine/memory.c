@@ -180,9 +180,11 @@ static void run_global(machine *m, warp *w, const instruction *i, uint32_t lanes
 {
     uint64_t address[LANES];
     const int to = i->operands[0].number, words = i->what < 4 ? 1 : i->what / 4;
-    const uint32_t known = address_of(m, w, i, &i->operands[1], address) & lanes;
+    uint32_t known = address_of(m, w, i, &i->operands[1], address) & lanes;
     account *a = &m->accounts[i - m->launch->kernel->code];
     a->unknown += __builtin_popcount(lanes & ~known);
+    for (int lane = 0; lane < LANES; lane++) /* of this or another block of the cluster */
+        if (address[lane] >> 32 == WINDOW) known &= ~(1u << lane);
     count_sectors(m, i, address, known, i->what);
     if (!(i->flags & OP_LOAD)) return;
     for (int word = 0; word < words; word++) {
