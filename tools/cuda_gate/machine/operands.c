@@ -6,7 +6,7 @@
 enum { SIZE_OF_BLOCK = 0x0, SIZE_OF_GRID = 0xc, STACK = 0x28 };
 
 /* A word of constant bank 0; false: it is not known. */
-static bool constant_word(const machine *m, const instruction *i, int64_t at, uint32_t *word)
+static bool constant_word(const machine *m, int64_t at, uint32_t *word)
 {
     const launch *l = m->launch;
     const int64_t in = at - l->kernel->parameters;
@@ -27,8 +27,6 @@ static bool constant_word(const machine *m, const instruction *i, int64_t at, ui
         *word = LOCAL_BYTES;
         return true;
     }
-    if (in >= (int64_t)l->argument_bytes)
-        machine_fail(m, i, "reads behind the arguments, byte %lld", (long long)in);
     return false;
 }
 
@@ -38,14 +36,17 @@ static uint32_t read_constant(const machine *m, const warp *w, const instruction
     uint32_t known = 0;
     if (o->uniform) return 0; /* another bank */
     if (o->number < 0 || o->number == RZ || o->number == REGISTERS - 1) {
+        const int64_t at = o->value + more;
         uint32_t word = 0;
-        if (!constant_word(m, i, o->value + more, &word)) return 0;
+        if (at >= m->launch->kernel->parameters + (int64_t)m->launch->argument_bytes)
+            machine_fail(m, i, "reads behind the arguments, byte %lld", (long long)at);
+        if (!constant_word(m, at, &word)) return 0;
         for (int lane = 0; lane < LANES; lane++) values[lane] = word;
         return ALL;
     }
     for (int lane = 0; lane < LANES; lane++)
         if (w->known[o->number] >> lane & 1 &&
-            constant_word(m, i, (int64_t)(int32_t)w->value[o->number][lane] + o->value + more, &values[lane]))
+            constant_word(m, (int64_t)(int32_t)w->value[o->number][lane] + o->value + more, &values[lane]))
             known |= 1u << lane;
     return known;
 }
