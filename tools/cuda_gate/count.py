@@ -40,8 +40,9 @@ def machine(folder):
     if not os.path.exists(program):
         compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
         code = [source for source in sources if source.endswith(".c")]
-        subprocess.run([compiler, "-std=c11", "-O2", "-o", program + ".new", *code, "-lm"], check=True)
-        os.replace(program + ".new", program)
+        new = f"{program}.{os.getpid()}"
+        subprocess.run([compiler, "-std=c11", "-O2", "-o", new, *code, "-lm"], check=True)
+        os.replace(new, program)
     return program
 
 

@@ -722,16 +722,6 @@ void emu_timing(int how, uint64_t seed)
     });
 }
 
-void emu_dry(void (*watch)(const emu_event *event))
-{
-    call(ALWAYS, [&]() -> cudaError_t {
-        finish_all(-1);
-        emu::watcher = watch;
-        emu::fill_memory(!watch);
-        return cudaSuccess;
-    });
-}
-
 void emu_protect(int on)
 {
     emu::guard held;
