@@ -94,6 +94,19 @@ __device__ __forceinline__ void xph_cluster_sync()
                      : "memory");
 #  endif
 }
+/* Its two halves: what a thread wrote before it arrives the others see when they have waited. */
+__device__ __forceinline__ void xph_cluster_arrive()
+{
+#  if XPH_HAS_CLUSTERS
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#  endif
+}
+__device__ __forceinline__ void xph_cluster_wait()
+{
+#  if XPH_HAS_CLUSTERS
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#  endif
+}
 /* Where block `rank` of the cluster has what this one has at `own`, in shared memory. */
 template <class T> __device__ __forceinline__ T *xph_cluster_map(T *own, unsigned rank)
 {
@@ -136,6 +149,31 @@ void xph_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes
                 const A &...arguments)
 {
     xph_launch_cluster(kernel, 1, grid, block, shared_bytes, stream, arguments...);
+}
+/* How many such clusters the device has room for at once, 0 where it cannot run one; lets the kernel have that much shared
+ * memory. */
+template <class... P>
+int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t shared_bytes)
+{
+    cudaLaunchAttribute how = {};
+    how.id = cudaLaunchAttributeClusterDimension;
+    how.val.clusterDim.x = blocks;
+    how.val.clusterDim.y = how.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &how;
+    config.numAttrs = 1;
+    int count = 0;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shared_bytes)) ||
+        (blocks > 8 && cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1)) ||
+        cudaOccupancyMaxActiveClusters(&count, kernel, &config)) {
+        cudaGetLastError();
+        return 0;
+    }
+    return count;
 }
 #endif
 

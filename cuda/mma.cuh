@@ -94,9 +94,9 @@ struct emu_fragments {
 };
 inline emu_fragments &emu_shown(const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
-    static emu_fragments all[32];
+    static emu_fragments all[emu::MOST_CLUSTER][32];
     const unsigned lane = threadIdx.x % 32;
-    emu_fragments &own = all[threadIdx.x / 32];
+    emu_fragments &own = all[emu::cluster_rank()][threadIdx.x / 32];
     memcpy(own.a[lane], a, sizeof own.a[lane]);
     own.b[lane][0] = b0, own.b[lane][1] = b1;
     __syncwarp();

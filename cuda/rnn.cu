@@ -259,6 +259,17 @@ int tensor_launch(const void *args, cudaStream_t stream)
 
 /* ---- all frames at once ---- */
 
+bool cluster_accepts(const void *args)
+{
+    return rnn_cluster_fits(static_cast<const xph_rnn_args *>(args));
+}
+
+int cluster_launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    return rnn_tensor_ready(a) ? rnn_cluster_run(a, stream) : launch<wide_tile>(args, stream);
+}
+
 bool stay_accepts(const void *args)
 {
     return accepts(args) && rnn_stay_fits(static_cast<const xph_rnn_args *>(args));
@@ -349,6 +360,7 @@ uint32_t xph_rnn_compose(xph_rnn_args *a, uint32_t refused)
 
 const xph_cuda_candidate xph_cuda_rnn[] = {
     {"rnn_narrow", narrow_accepts, narrow_scratch, narrow_launch},
+    {"rnn_cluster", cluster_accepts, scratch, cluster_launch},
     {"rnn_tensor", tensor_accepts, tensor_scratch, tensor_launch},
     {"rnn_stay", stay_accepts, scratch, stay_launch},
     {"rnn_few", few_accepts, scratch, launch<few_tile>},

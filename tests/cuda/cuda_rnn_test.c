@@ -25,6 +25,11 @@ static const shape shapes[] = {
     {XPH_RNN_LSTM, 66, 3, 12, 0, 3, true}, {XPH_RNN_GRU, 1, 2, 260, 0, 0, true},
     {XPH_RNN_LSTM, 37, 3, 32, 0, 3, true}, {XPH_RNN_GRU, 33, 4, 32, 1, 3, true},
     {XPH_RNN_LSTM, 2, 2, 160, 0, 0, true}, {XPH_RNN_GRU, 5, 2, 96, 2, 2, false},
+    /* of clusters: tiles of 8, 16 and 32 streams that are not full, several clusters, blocks of other sizes */
+    {XPH_RNN_LSTM, 3, 7, 32, 1, 3, true},  {XPH_RNN_GRU, 19, 6, 32, 0, 4, true},
+    {XPH_RNN_LSTM, 70, 6, 64, 3, 5, true}, {XPH_RNN_GRU, 41, 7, 64, 1, 0, false},
+    {XPH_RNN_LSTM, 9, 6, 96, 0, 3, true},  {XPH_RNN_GRU, 1, 8, 128, 2, 0, true},
+    {XPH_RNN_LSTM, 5, 6, 192, 0, 2, false},
 };
 
 typedef struct layer {

@@ -657,6 +657,12 @@ void emu::cluster_barrier(place at)
     give_way();
 }
 
+void emu::cluster_half(bool arrives, place at)
+{
+    const bool early = schedule == EMU_RANDOM ? cluster.serial % 2 == 0 : schedule == EMU_FORWARD;
+    if (arrives == early) cluster_barrier(at);
+}
+
 void emu::enter()
 {
     cluster.blocks[running->rank].entered++;

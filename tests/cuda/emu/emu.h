@@ -163,6 +163,9 @@ unsigned lane();
 unsigned cluster_rank();
 unsigned cluster_size();
 void cluster_barrier(place at);
+/* Half of it: all of it happens when a cluster arrives, or when it waits, as the schedule has it. */
+void cluster_half(bool arrives, place at);
+int cluster_room(const void *kernel, unsigned blocks, dim3 block, size_t shared_bytes);
 void *of_cluster(const void *address, unsigned rank, place at);
 
 template <class T> T shuffle(unsigned mask, T value, unsigned source, bool own, place at)
@@ -244,6 +247,19 @@ inline unsigned xph_cluster_size()
 inline void xph_cluster_sync(EMU_CALLER)
 {
     emu::cluster_barrier({"xph_cluster_sync", file, line});
+}
+inline void xph_cluster_arrive(EMU_CALLER)
+{
+    emu::cluster_half(true, {"xph_cluster_arrive", file, line});
+}
+inline void xph_cluster_wait(EMU_CALLER)
+{
+    emu::cluster_half(false, {"xph_cluster_wait", file, line});
+}
+template <class... P>
+int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t shared_bytes)
+{
+    return emu::cluster_room(reinterpret_cast<const void *>(kernel), blocks, block, shared_bytes);
 }
 template <class T> T *xph_cluster_map(T *own, unsigned rank, EMU_CALLER)
 {

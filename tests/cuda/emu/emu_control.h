@@ -38,6 +38,8 @@ void emu_clear(void);
  * all alike; the limits below are those of all together. */
 void emu_devices(int count, int error);
 void emu_memory(size_t bytes); /* that cudaMalloc can give altogether; 0: 4 GiB, as at the start */
+/* Blocks that a cluster may have at most; 16 at the start. */
+void emu_clusters(int blocks);
 /* The n-th from now fails, 1 the next; 0: none. An allocation (of the device, or pinned) for want of memory; an operation
  * of a stream with a fault. */
 void emu_fail_allocation(int64_t n);

@@ -47,14 +47,16 @@ allowance *allowance_of(const void *kernel)
     return allowances = a;
 }
 
+unsigned most_blocks = emu::MOST_CLUSTER; /* of a cluster */
+
 /* More than 8 blocks only where the kernel was allowed it. */
 bool cluster_fits(const emu::launch_shape &shape)
 {
     const allowance *a = allowed_to(shape.kernel);
     const unsigned most = a && a->large_clusters ? emu::MOST_CLUSTER : emu::MOST_PORTABLE_CLUSTER;
     const unsigned lanes = (shape.block.x * shape.block.y * shape.block.z + WARP - 1) / WARP * WARP;
-    return shape.cluster && shape.cluster <= most && shape.grid.x % shape.cluster == 0 &&
-           (shape.cluster == 1 || shape.cluster * lanes <= MOST_LANES);
+    return shape.cluster && shape.cluster <= most && shape.cluster <= most_blocks &&
+           shape.grid.x % shape.cluster == 0 && (shape.cluster == 1 || shape.cluster * lanes <= MOST_LANES);
 }
 
 }  // namespace
@@ -83,6 +85,21 @@ bool emu::allow(const void *kernel, cudaFuncAttribute what, int value)
         a->bytes = static_cast<size_t>(value > MOST_SHARED ? value : static_cast<int>(MOST_SHARED));
     if (what == cudaFuncAttributeNonPortableClusterSizeAllowed) a->large_clusters = value;
     return true;
+}
+
+int emu::cluster_room(const void *kernel, unsigned blocks, dim3 block, size_t shared_bytes)
+{
+    const unsigned lanes = (block.x * block.y * block.z + WARP - 1) / WARP * WARP;
+    if (shared_bytes > MOST_ALLOWED ||
+        !allow(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)) ||
+        (blocks > MOST_PORTABLE_CLUSTER && !allow(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1)))
+        return 0;
+    return blocks <= most_blocks && blocks * lanes <= MOST_LANES;
+}
+
+void emu_clusters(int blocks)
+{
+    most_blocks = static_cast<unsigned>(blocks);
 }
 
 namespace

@@ -1,0 +1,135 @@
+/* LSTM and GRU by clusters (sm_90), both directions: all frames in one launch. A cluster of blocks has 8, 16 or 32 streams,
+ * and each of its blocks some units with their recurrent weights in shared memory. In every frame a block multiplies its
+ * weights by what all units of the streams have left, computes its units, and writes what it has of them into the shared
+ * memory of the whole cluster; then the blocks meet. Streams do not meet, so clusters know nothing of each other.
+ *
+ * Weights are the 16 rows of a product, streams its 8 columns (tensor.cuh). The inner dimension is summed in the order of
+ * `multiply` there, so that the bits are those of the kernels with a launch per frame.
+ */
+#ifndef XPH_CUDA_RNN_CLUSTER_CUH
+#define XPH_CUDA_RNN_CLUSTER_CUH
+
+#include "rnn.cuh"
+#include "tensor.cuh"
+
+#include <type_traits>
+
+/* Where the compiler makes code for processors without clusters, their kernels are empty. */
+#if !defined(__CUDACC__) || XPH_HAS_CLUSTERS
+#  define RNN_CLUSTERS 1
+#else
+#  define RNN_CLUSTERS 0
+#endif
+
+constexpr int STEP_WORDS = 8; /* inner words of a product */
+constexpr int TILE_STREAMS = 8, MOST_TILES = 4;
+/* Weights must be fetched first, which a launch per frame outweighs only from so many on. */
+constexpr int64_t CLUSTER_FRAMES = 6, CLUSTER_SHARED = 227 * 1024;
+constexpr int CLUSTER_COMPUTE = 90;
+
+/* Words of operands, read at once. */
+struct alignas(8) two_words {
+    unsigned x, y;
+};
+struct alignas(16) four_words {
+    unsigned x, y, z, w;
+};
+
+/* Words of a row in shared memory whose quads of 8 lanes, two rows by four, lie in different banks. */
+__host__ __device__ inline int row_words(int64_t words)
+{
+    return static_cast<int>(words) | GROUP;
+}
+
+/* tiles: of TILE_STREAMS streams; buffers: of what blocks write to each other. blocks 0: there is none. */
+struct cluster_shape {
+    int blocks, units, tiles, buffers;
+    size_t bytes;
+};
+
+struct processor {
+    int compute, count; /* of multiprocessors; 0: no device answers */
+};
+inline processor processor_of_thread()
+{
+    int device, major, minor, count;
+    if (cudaGetDevice(&device) || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ||
+        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device)) {
+        cudaGetLastError();
+        return {0, 0};
+    }
+    return {10 * major + minor, count};
+}
+
+/* Blocks have a multiple of `multiple` units, up to `most`, if possible not more than 32; bytes(units, streams, buffers) of
+ * shared memory. A cluster has as few streams as let all of them run at once. */
+template <class Bytes>
+cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, int least_buffers, Bytes bytes)
+{
+    cluster_shape found = {};
+    const processor p = processor_of_thread();
+    if (p.compute < CLUSTER_COMPUTE || a->time < CLUSTER_FRAMES || !a->batch) return found;
+    for (int blocks = 2; blocks <= 16 && (!found.blocks || found.units > WARP); blocks *= 2) {
+        const int units = static_cast<int>(a->hidden / blocks);
+        if (a->hidden % (blocks * multiple) || units > most) continue;
+        const int at_once = p.count < blocks ? 1 : p.count / blocks;
+        int tiles = 1;
+        while (tiles < MOST_TILES && a->batch > int64_t(TILE_STREAMS) * tiles * at_once) tiles *= 2;
+        bool fits = false;
+        for (; tiles && !fits; tiles /= fits ? 1 : 2)
+            for (int buffers = 2; buffers >= least_buffers && !fits; buffers--) {
+                const int64_t all = bytes(units, TILE_STREAMS * tiles, buffers);
+                fits = all <= CLUSTER_SHARED;
+                if (fits) found = {blocks, units, tiles, buffers, static_cast<size_t>(all)};
+            }
+    }
+    return found;
+}
+
+inline int64_t number_bytes(const xph_rnn_args *a)
+{
+    return a->type == XPH_F32 ? 4 : 2;
+}
+
+/* As the units take it. */
+template <class Kind> __device__ inline void store_operand(typename Kind::Number *to, float x)
+{
+    if constexpr (Kind::PER_WORD == 1)
+        *to = to_tf32(x);
+    else
+        store(to, x);
+}
+
+/* f(tiles as a constant) */
+template <class Each> auto with_tiles(int tiles, Each f)
+{
+    if (tiles == 1) return f(std::integral_constant<int, 1>());
+    if (tiles == 2) return f(std::integral_constant<int, 2>());
+    return f(std::integral_constant<int, MOST_TILES>());
+}
+/* f(zero of the rows, of how their numbers are multiplied, gates as a constant) */
+template <class Each> auto with_kind(const xph_rnn_args *a, Each f)
+{
+    const auto gates = [&](auto zero, auto kind) {
+        if (a->kind == XPH_RNN_LSTM) return f(zero, kind, std::integral_constant<int, LSTM>());
+        return f(zero, kind, std::integral_constant<int, GRU>());
+    };
+    if (a->type == XPH_BF16) return gates(__nv_bfloat16(), by_bf16());
+    if (a->type == XPH_F16) return gates(__half(), by_f16());
+    return gates(0.0f, by_tf32());
+}
+
+/* XPH_CUDA_REFUSED: the device has no room for such clusters; nothing was done. */
+template <class Kernel, class... A>
+int launch_clusters(Kernel kernel, const cluster_shape &s, int64_t batch, int threads, cudaStream_t stream,
+                    const A &...arguments)
+{
+    const int64_t clusters = blocks_of(batch, TILE_STREAMS * s.tiles);
+    const dim3 grid(as_grid(clusters * s.blocks)), block(as_grid(threads));
+    if (!xph_cluster_room(kernel, as_grid(s.blocks), block, s.bytes)) return XPH_CUDA_REFUSED;
+    XPH_LAUNCH_CLUSTER(kernel, as_grid(s.blocks), grid, block, s.bytes, stream, arguments...);
+    return cudaGetLastError() ? int(XPH_CUDA_REFUSED) : int(cudaSuccess);
+}
+
+#endif
