@@ -7,10 +7,10 @@
  * all rows. The recurrent gradient of a gate equals that of the whole gate, except for the third gate of a
  * GRU, which the reset gate has scaled: it has its own buffer and is its own layer.
  */
-#include "rnn.cuh"
+#include "rnn_back.cuh"
 #include "tensor.cuh"
 
-#include <math.h>
+using namespace rnn_back;
 
 namespace
 {
@@ -36,7 +36,7 @@ struct frame {
     void *to;         /* of frame t */
     int64_t ld;
     float *aside;         /* [batch][H] what passes W by: dc of an LSTM, dh z of a GRU */
-    void *before, *third; /* [M][H] h before a frame; gradient of W_n h + bias_n of a GRU */
+    back_rows rows;
     bool quads_w, quads_from;
 };
 
@@ -153,102 +153,23 @@ __device__ inline void product(const frame &f, const place<Tile> &p, int64_t str
 
 /* ---- cells ---- */
 
-/* One unit of one stream at frame t, as it was forward. */
-template <int G> struct cell {
-    float saved[G + 1], dy, h, c; /* h, c: before */
-    bool fresh;
-};
-
-template <class Stored, int G> __device__ inline cell<G> cell_of(const frame &f, int64_t stream, int64_t unit)
-{
-    const xph_rnn_args &a = f.g.fwd;
-    const int64_t row = stream * a.time + f.t;
-    const float *saved = static_cast<const float *>(a.saved) + row * (G + 1) * a.hidden + unit;
-    cell<G> to;
-    XPH_UNROLL
-    for (int g = 0; g < G + 1; g++) to.saved[g] = load(saved + g * a.hidden);
-    to.dy = load(static_cast<const Stored *>(f.g.dy) + row * f.g.lddy + unit);
-    to.fresh = is_fresh(a, stream, f.t);
-    to.h = to.c = 0.0f;
-    if (to.fresh) return to;
-    if (f.t > 0) {
-        to.h = load(static_cast<const Stored *>(a.y) + (row - 1) * a.ldy + unit);
-        if (G == LSTM) to.c = load(saved - a.hidden); /* the last of the frame before */
-    } else if (a.state_in) {
-        const float *state = static_cast<const float *>(a.state_in) + stream * a.ld_state + unit;
-        to.h = load(state);
-        if (G == LSTM) to.c = load(state + a.hidden);
-    } else {
-        to.fresh = true;
-    }
-    return to;
-}
-
-/* Gradients of the gates: whole, and what of them is W's; dh comes in, and dc of an LSTM, which goes on. */
-template <int G> struct gates {
-    float whole[G], recurrent[G], aside;
-};
-
-template <int G> __device__ inline gates<G> back(const cell<G> &v, float dh, float dc)
-{
-    gates<G> d;
-    dh += v.dy;
-    if constexpr (G == LSTM) {
-        const float i = v.saved[0], f = v.saved[1], g = v.saved[2], o = v.saved[3],
-                    tanh_c = tanhf(v.saved[4]);
-        dc = fmaf(dh * o, fmaf(-tanh_c, tanh_c, 1.0f), dc);
-        d.whole[0] = dc * g * i * (1.0f - i);
-        d.whole[1] = v.fresh ? 0.0f : dc * v.c * f * (1.0f - f);
-        d.whole[2] = dc * i * fmaf(-g, g, 1.0f);
-        d.whole[3] = dh * tanh_c * o * (1.0f - o);
-        d.aside = dc * f;
-    } else {
-        const float r = v.saved[0], z = v.saved[1], n = v.saved[2], m = v.saved[3];
-        const float dn = dh * (1.0f - z) * fmaf(-n, n, 1.0f);
-        d.whole[0] = dn * m * r * (1.0f - r);
-        d.whole[1] = dh * (v.h - n) * z * (1.0f - z);
-        d.whole[2] = dn;
-        d.aside = dh * z;
-    }
-    XPH_UNROLL
-    for (int g = 0; g < G; g++) d.recurrent[g] = d.whole[g];
-    if (G == GRU) d.recurrent[2] *= v.saved[0];
-    return d;
-}
-
 template <class Stored, class Number, int G>
-__device__ inline void give(const frame &f, int64_t stream, int64_t unit, const cell<G> &v, const gates<G> &d)
+__device__ inline void give(const frame &f, int64_t stream, int64_t unit, const cell<G> &v,
+                            const gates<G> &d)
 {
-    const int64_t hidden = f.g.fwd.hidden, row = stream * f.g.fwd.time + f.t;
-    Stored *dgx = static_cast<Stored *>(f.g.dgx) + row * f.g.lddgx + unit;
+    const int64_t hidden = f.g.fwd.hidden;
     Number *to = static_cast<Number *>(f.to) + stream * f.ld + unit;
+    give_rows<Stored, G>(f.g, f.rows, f.t, stream, unit, v, d);
     XPH_UNROLL
-    for (int g = 0; g < G; g++) {
-        store(dgx + g * hidden, d.whole[g]);
-        store(to + g * hidden, d.recurrent[g]);
-    }
+    for (int g = 0; g < G; g++) store(to + g * hidden, d.recurrent[g]);
     f.aside[stream * hidden + unit] = d.aside;
-    store(static_cast<Stored *>(f.before) + row * hidden + unit, v.h);
-    if (G == GRU) store(static_cast<Stored *>(f.third) + row * hidden + unit, d.recurrent[2]);
 }
-
-/* Gradients of h and c behind frame t but for dy, and but for what W adds to that of h if it passes anything. */
-struct carried {
-    float h, c;
-    bool passes;
-};
 
 template <int G> __device__ inline carried carried_to(const frame &f, int64_t stream, int64_t unit)
 {
     const xph_rnn_args &a = f.g.fwd;
-    if (f.from) {
-        const float aside = f.aside[stream * a.hidden + unit];
-        if (is_fresh(a, stream, f.t + 1)) return {0.0f, 0.0f, false};
-        return {G == LSTM ? 0.0f : aside, G == LSTM ? aside : 0.0f, true};
-    }
-    if (!f.g.dstate_out) return {0.0f, 0.0f, false};
-    const float *d = static_cast<const float *>(f.g.dstate_out) + stream * a.ld_state + unit;
-    return {load_changing(d), G == LSTM ? load_changing(d + a.hidden) : 0.0f, false};
+    if (!f.from) return carried_from_end<G>(f.g, stream, unit);
+    return carried_on<G>(f.aside[stream * a.hidden + unit], is_fresh(a, stream, f.t + 1));
 }
 
 /* ---- a frame ---- */
@@ -261,19 +182,15 @@ template <class Stored, class Number, int G> struct task {
     __device__ void begin(const frame &f, int64_t stream, int64_t unit)
     {
         d = carried_to<G>(f, stream, unit);
-        if (f.t >= 0) before = cell_of<Stored, G>(f, stream, unit);
+        if (f.t >= 0) before = cell_of<Stored, G>(f.g, f.t, stream, unit);
     }
     __device__ void end(const frame &f, int64_t stream, int64_t unit, float passed) const
     {
-        const xph_rnn_args &a = f.g.fwd;
         const float dh = d.passes ? d.h + passed : d.h;
-        if (f.t >= 0) {
+        if (f.t >= 0)
             give<Stored, Number, G>(f, stream, unit, before, back<G>(before, dh, d.c));
-        } else {
-            float *to = static_cast<float *>(f.g.dstate_in) + stream * a.ld_state + unit;
-            to[0] = dh;
-            if (G == LSTM) to[a.hidden] = d.c;
-        }
+        else
+            give_state<G>(f.g, stream, unit, dh, d.c);
     }
 };
 
@@ -381,25 +298,6 @@ int64_t first_gates(const xph_rnn_args *a)
     return (a->kind == XPH_RNN_LSTM ? 4 : 2) * a->hidden;
 }
 
-/* What scratch holds, each from a multiple of ROUND bytes on. */
-constexpr int64_t ROUND = 256;
-struct layout {
-    int64_t ld, gates, aside, rows, transposed; /* bytes, gates twice and rows up to twice */
-    size_t kept;
-
-    explicit layout(const xph_rnn_grad_args *g)
-    {
-        const xph_rnn_args *a = &g->fwd;
-        const int64_t real = sizeof(float), stored = a->type == XPH_F32 ? 4 : 2;
-        ld = round_up(gates_of(a), QUAD);
-        gates = round_up(a->batch * ld * real, ROUND);
-        aside = round_up(a->batch * a->hidden * real, ROUND);
-        rows = round_up(a->batch * a->time * a->hidden * stored, ROUND);
-        transposed = rnn_tensor_fits(a) ? round_up(gates_of(a) * a->hidden * real, ROUND) : 0;
-        kept = static_cast<size_t>(2 * gates + aside + (a->kind == XPH_RNN_LSTM ? 1 : 2) * rows + transposed);
-    }
-};
-
 /* Part 0: the gates whose gradients are in dgx, part 1 the third of a GRU. Addresses are those of scratch. */
 xph_linear_grad_args weights_of(const xph_rnn_grad_args *g, int part)
 {
@@ -415,8 +313,9 @@ xph_linear_grad_args weights_of(const xph_rnn_grad_args *g, int part)
     l.lddy = part ? a->hidden : g->lddgx;
     if (!scratch) return l;
     const layout r(g);
-    l.x = scratch + 2 * r.gates + r.aside;
-    l.dy = part ? scratch + 2 * r.gates + r.aside + r.rows : g->dgx;
+    const back_rows rows = rows_of(g);
+    l.x = rows.before;
+    l.dy = part ? rows.third : g->dgx;
     l.dw = g->dw ? static_cast<float *>(g->dw) + first * a->hidden : nullptr;
     l.dbias = g->dbias ? static_cast<float *>(g->dbias) + first : nullptr;
     l.scratch = scratch + r.kept;
@@ -457,6 +356,19 @@ bool accepts(const void *args)
     return fits(g) && !rnn_tensor_fits(&g->fwd); /* whose bits are others */
 }
 
+bool cluster_accepts(const void *args)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    return fits(g) && rnn_cluster_fits_grad(g);
+}
+
+int cluster_launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_grad_args *g = static_cast<const xph_rnn_grad_args *>(args);
+    const int error = rnn_cluster_run_grad(g, stream);
+    return error ? error : weights(g, stream);
+}
+
 bool few_accepts(const void *args)
 {
     return static_cast<const xph_rnn_grad_args *>(args)->fwd.batch <= FEW_STREAMS && accepts(args);
@@ -485,8 +397,7 @@ template <class One> void frames(const xph_rnn_grad_args *g, One one)
     f.g = *g;
     f.ld = r.ld;
     f.aside = reinterpret_cast<float *>(scratch + 2 * r.gates);
-    f.before = scratch + 2 * r.gates + r.aside;
-    f.third = scratch + 2 * r.gates + r.aside + r.rows;
+    f.rows = rows_of(g);
     f.quads_w = in_quads(a->w, a->hidden, a->hidden);
     f.quads_from = in_quads(g->scratch, r.ld, gates_of(a));
     for (f.t = a->time - 1; f.t >= (g->dstate_in ? -1 : 0); f.t--) {
@@ -566,6 +477,7 @@ void xph_rnn_grad_compose(xph_rnn_grad_args *g)
 }
 
 const xph_cuda_candidate xph_cuda_rnn_grad[] = {
+    {"rnn_grad_cluster", cluster_accepts, scratch, cluster_launch},
     {"rnn_grad_tensor", tensor_accepts, scratch, launch<by_units>},
     {"rnn_grad_few", few_accepts, scratch, launch<by_tiles<few_tile>>},
     {"rnn_grad", accepts, scratch, launch<by_tiles<wide_tile>>},
