@@ -138,6 +138,19 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
     return EXPHIL_OK;
 }
 
+/* A launch that failed may be half in a recording. */
+static exphil_status no_room(xph_cuda_stream *stream, const char *name)
+{
+    xph_cuda_device *device = (xph_cuda_device *)stream->base.device;
+    char text[160];
+    if (stream->recording) stream->spoilt = 1;
+    if (atomic_exchange(&device->no_room, 1)) return EXPHIL_E_UNSUPPORTED;
+    snprintf(text, sizeof text, "cuda:%d: no room for the clusters of %s; other kernels do it", device->ordinal,
+             name);
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+    return EXPHIL_E_UNSUPPORTED;
+}
+
 /* What fails while it is recorded is tried again unrecorded, and reported then. */
 static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
@@ -147,6 +160,7 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
     int code = candidate->launch(args, ((xph_cuda_stream *)stream)->stream);
     RANGE_END();
     if (code == XPH_CUDA_REFUSED) return EXPHIL_E_UNSUPPORTED;
+    if (code == XPH_CUDA_NO_ROOM) return no_room((xph_cuda_stream *)stream, candidate->name);
     return xph_cuda_told(stream->device, (cudaError_t)code, candidate->name,
                          ((xph_cuda_stream *)stream)->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
 }

@@ -2,8 +2,8 @@
  * LSTM or GRU calls products, whose candidates may be a library's. */
 #include "kernels.h"
 
-/* Bits of the candidates of such a product begin here: they stand in for those of the operation, which does not refuse
- * itself. */
+/* Bits of the candidates of such a product begin here: they stand in for those of the operation, where it calls one that may
+ * refuse. Who calls one does not refuse itself. */
 enum { PRODUCT_BITS = 16 };
 
 #define ENTRY(NAME, name) [XPH_OP_##NAME] = xph_cuda_##name,

@@ -39,6 +39,7 @@ typedef struct xph_cuda_device {
     xph_cuda_memory memory;
     xph_blaslt *blaslt;     /* NULL: own products */
     atomic_int native_code; /* of the last failure */
+    atomic_int no_room;     /* it was said that there is none for clusters */
     exphil_device_info info;
     cudaStream_t words; /* of word_set */
 } xph_cuda_device;

@@ -23,11 +23,12 @@ typedef struct xph_cuda_candidate {
     const char *name;
     bool (*accepts)(const void *args);
     size_t (*scratch_bytes)(const void *args);                   /* NULL: none */
-    int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t, or XPH_CUDA_REFUSED */
+    int (*launch)(const void *args, struct CUstream_st *stream); /* a cudaError_t, or one of the two below */
 } xph_cuda_candidate;
 
-/* A candidate found, with the addresses before it, that it cannot: nothing was done, the next one may. */
-enum { XPH_CUDA_REFUSED = -1 };
+/* A candidate found, with the addresses before it, that it cannot: nothing was done, the next one may. XPH_CUDA_NO_ROOM: the
+ * device has no room for its clusters of blocks, which is still to be said. */
+enum { XPH_CUDA_REFUSED = -1, XPH_CUDA_NO_ROOM = -2 };
 
 /* The candidate of an operation, and its bit: the first that accepts and is not refused. NULL: there is none. What it calls of
  * other operations is chosen with it, into args. */

@@ -98,12 +98,14 @@ __device__ __forceinline__ void xph_cluster_sync()
 __device__ __forceinline__ void xph_cluster_arrive()
 {
 #  if XPH_HAS_CLUSTERS
+    __syncwarp();
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #  endif
 }
 __device__ __forceinline__ void xph_cluster_wait()
 {
 #  if XPH_HAS_CLUSTERS
+    __syncwarp();
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #  endif
 }

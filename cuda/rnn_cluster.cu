@@ -127,12 +127,14 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
                                           if (stream0 + row < a.batch) act(e, row, stream0 + row);
                                       }
     };
+    unsigned fresh; /* a bit for each */
     const auto inputs = [&](int64_t time) {
+        fresh = 0;
         each([&](int e, int, int64_t stream) {
             const Stored *gx = static_cast<const Stored *>(a.gx) + (stream * a.time + time) * a.ldgx + unit;
             XPH_UNROLL
             for (int k = 0; k < G; k++) cells[e].gx[k] = load(gx + k * hidden);
-            cells[e].fresh = (!time && !state) || is_fresh(a, stream, time);
+            if ((!time && !state) || is_fresh(a, stream, time)) fresh |= 1u << e;
         });
     };
     each([&](int e, int, int64_t stream) {
@@ -153,6 +155,7 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
         each([&](int e, int row, int64_t) {
             cell<G> &c = cells[e];
             float gate[G];
+            c.fresh = fresh >> e & 1;
             if (c.fresh) c.h = c.c = 0.0f;
             XPH_UNROLL
             for (int k = 0; k < G; k++) {
@@ -209,7 +212,7 @@ bool rnn_cluster_fits(const xph_rnn_args *a)
 int rnn_cluster_run(const xph_rnn_args *a, cudaStream_t stream)
 {
     const cluster_shape s = shape_of(a);
-    if (!s.blocks) return XPH_CUDA_REFUSED;
+    if (!s.blocks) return XPH_CUDA_NO_ROOM;
     const float *w = static_cast<const float *>(a->type == XPH_F32 ? a->w : a->packed);
     return with_kind(a, [&](auto zero, auto kind, auto gates) {
         return with_tiles(s.tiles, [&](auto tiles) {

@@ -120,16 +120,19 @@ template <class Each> auto with_kind(const xph_rnn_args *a, Each f)
     return gates(0.0f, by_tf32());
 }
 
-/* XPH_CUDA_REFUSED: the device has no room for such clusters; nothing was done. */
+/* XPH_CUDA_NO_ROOM: the device has no room for such clusters; nothing was done. */
 template <class Kernel, class... A>
 int launch_clusters(Kernel kernel, const cluster_shape &s, int64_t batch, int threads, cudaStream_t stream,
                     const A &...arguments)
 {
     const int64_t clusters = blocks_of(batch, TILE_STREAMS * s.tiles);
     const dim3 grid(as_grid(clusters * s.blocks)), block(as_grid(threads));
-    if (!xph_cluster_room(kernel, as_grid(s.blocks), block, s.bytes)) return XPH_CUDA_REFUSED;
+    if (!xph_cluster_room(kernel, as_grid(s.blocks), block, s.bytes)) return XPH_CUDA_NO_ROOM;
     XPH_LAUNCH_CLUSTER(kernel, as_grid(s.blocks), grid, block, s.bytes, stream, arguments...);
-    return cudaGetLastError() ? int(XPH_CUDA_REFUSED) : int(cudaSuccess);
+    const cudaError_t error = cudaGetLastError();
+    const bool none = error == cudaErrorInvalidConfiguration || error == cudaErrorLaunchOutOfResources ||
+                      error == cudaErrorInvalidClusterSize;
+    return none ? int(XPH_CUDA_NO_ROOM) : int(error);
 }
 
 #endif

@@ -11,8 +11,14 @@ using namespace rnn_back;
 namespace
 {
 
-constexpr int WARP_UNITS = 16, MOST_UNITS = 48;
+constexpr int WARP_UNITS = 16, MOST_UNITS = 48, MOST_OF_LARGEST = 32;
 constexpr int STEP = WARP * QUAD; /* words of the weights of a step */
+
+/* Of a block whose clusters have so many tiles of streams: what a thread holds must fit into its registers. */
+__host__ __device__ constexpr int most_units(int tiles)
+{
+    return tiles == MOST_TILES ? MOST_OF_LARGEST : MOST_UNITS;
+}
 
 /* w: [gate][units / WARP_UNITS][step][STEP]: words t and t + 4 of units g and g + 8; a word is one number or two, of
  * neighbouring rows of W. from: column 0 of the block. */
@@ -79,7 +85,7 @@ struct back_args {
 };
 
 template <class Stored, class Kind, int G, int TILES>
-__global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *G *WARP, 1) rnn_cluster_back(const back_args b)
+__global__ void __launch_bounds__(most_units(TILES) / WARP_UNITS *G *WARP, 1) rnn_cluster_back(const back_args b)
 {
     XPH_ENTER();
 #if RNN_CLUSTERS
@@ -181,6 +187,7 @@ cluster_shape shape_of(const xph_rnn_args *a)
     const int64_t gates = gates_of(a) / (a->hidden ? a->hidden : 1);
     return cluster_shape_of(a, WARP_UNITS, MOST_UNITS, 1, [&](int64_t units, int64_t streams, int buffers) {
         const int64_t words = a->hidden * number_bytes(a) / int64_t(sizeof(float));
+        if (units > most_units(static_cast<int>(streams) / TILE_STREAMS)) return CLUSTER_SHARED + 1;
         return (gates * units * words + buffers * streams * row_words(gates * words) +
                 gates * streams * (units + 1)) *
                int64_t(sizeof(float));
@@ -211,7 +218,7 @@ int rnn_cluster_run_grad(const xph_rnn_grad_args *g, cudaStream_t stream)
 {
     const xph_rnn_args *a = &g->fwd;
     const cluster_shape s = shape_of(a);
-    if (!s.blocks) return XPH_CUDA_REFUSED;
+    if (!s.blocks) return XPH_CUDA_NO_ROOM;
     const back_args b = {*g, rows_of(g), s.units, s.buffers};
     return with_kind(a, [&](auto zero, auto kind, auto gates) {
         return with_tiles(s.tiles, [&](auto tiles) {

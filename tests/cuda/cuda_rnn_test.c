@@ -227,6 +227,14 @@ static void gradient_tf32(void **state)
     }
 }
 
+/* So many weights that the gradients of gates have room once in shared memory, not twice. */
+static void gradient_in_one_buffer(void **state)
+{
+    const shape s = {XPH_RNN_LSTM, 9, 6, 256, 0, 3, true};
+    case_seed(190);
+    gradient_shape(&s, XPH_F32, XPH_MATH_TF32);
+}
+
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_rnn_args *args = given;
@@ -411,6 +419,67 @@ static void a_layer_refuses_with_its_product(void **state)
     assert_null(emu_fault());
 }
 
+static const char *name_of(xph_op op, void *args)
+{
+    uint32_t bit;
+    return xph_cuda_choose(op, args, 0, &bit)->name;
+}
+
+/* They are not chosen, and one chosen before does nothing. */
+static void clusters_without_room(void **state)
+{
+    uint32_t bit;
+    xph_rnn_args a = {.type = XPH_BF16, .batch = 1, .time = 8, .hidden = 64};
+    a.packed = emu_alloc(4 * 64 * 64 * 2, sizeof(float));
+    xph_rnn_grad_args g = {.fwd = a};
+    const xph_cuda_candidate *forward = xph_cuda_choose(XPH_OP_RNN, &a, 0, &bit);
+    assert_string_equal(forward->name, "rnn_cluster");
+    assert_string_equal(xph_cuda_choose(XPH_OP_RNN, &a, bit, &bit)->name, "rnn_tensor");
+    const xph_cuda_candidate *back = xph_cuda_choose(XPH_OP_RNN_GRAD, &g, 0, &bit);
+    assert_string_equal(back->name, "rnn_grad_cluster");
+    assert_string_equal(xph_cuda_choose(XPH_OP_RNN_GRAD, &g, bit, &bit)->name, "rnn_grad_tensor");
+    emu_clusters(1);
+    emu_counts_clear();
+    assert_int_equal(forward->launch(&a, NULL), XPH_CUDA_NO_ROOM);
+    assert_int_equal(back->launch(&g, NULL), XPH_CUDA_NO_ROOM);
+    assert_int_equal(emu_count().launches, 0);
+    assert_string_equal(name_of(XPH_OP_RNN, &a), "rnn_tensor");
+    assert_string_equal(name_of(XPH_OP_RNN_GRAD, &g), "rnn_grad_tensor");
+    emu_clusters(16);
+    assert_null(emu_fault());
+    emu_free((void *)(uintptr_t)a.packed);
+}
+
+/* More than 8 blocks, and what no cluster takes: few frames, units that blocks do not share evenly, too many, floats. */
+static void clusters_take(void **state)
+{
+    const struct {
+        int64_t hidden, time;
+        xph_type type;
+        const char *forward, *back;
+    } cases[] = {
+        {512, 6, XPH_BF16, "rnn_cluster", "rnn_grad_cluster"},
+        {256, 6, XPH_F32, "rnn_cluster", "rnn_grad_cluster"},
+        {96, 6, XPH_F32, "rnn_cluster", "rnn_grad_cluster"},
+        {160, 6, XPH_F16, "rnn_cluster", "rnn_grad_tensor"},
+        {256, 5, XPH_F32, "rnn_tensor", "rnn_grad_tensor"},
+        {512, 6, XPH_F32, "rnn_tensor", "rnn_grad_tensor"},
+        {1024, 6, XPH_BF16, "rnn_tensor", "rnn_grad_tensor"},
+        {48, 6, XPH_BF16, "rnn_stay", "rnn_grad_few"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        xph_rnn_args a = {.type = cases[i].type, .math = XPH_MATH_TF32};
+        a.batch = 1;
+        a.time = cases[i].time;
+        a.hidden = cases[i].hidden;
+        xph_rnn_grad_args g = {.fwd = a};
+        assert_string_equal(name_of(XPH_OP_RNN, &a), cases[i].forward);
+        assert_string_equal(name_of(XPH_OP_RNN_GRAD, &g), cases[i].back);
+        a.math = XPH_MATH_F32;
+        if (a.type == XPH_F32) assert_null(strstr(name_of(XPH_OP_RNN, &a), "cluster"));
+    }
+}
+
 /* Nor does a gradient look for others. */
 static void a_gradient_runs_the_products_it_was_chosen_with(void **state)
 {
@@ -441,11 +510,14 @@ int main(void)
         cmocka_unit_test(without_packed_weights),
         cmocka_unit_test(gradient),
         cmocka_unit_test(gradient_tf32),
+        cmocka_unit_test(gradient_in_one_buffer),
         cmocka_unit_test(frames_have_the_bits_of_a_chunk),
         cmocka_unit_test(extremes_saturate),
         cmocka_unit_test(narrow_weights),
         cmocka_unit_test(narrow_weights_are_not_trained),
         cmocka_unit_test(a_layer_refuses_with_its_product),
+        cmocka_unit_test(clusters_without_room),
+        cmocka_unit_test(clusters_take),
         cmocka_unit_test(a_gradient_runs_the_products_it_was_chosen_with),
     };
     return cmocka_run_group_tests_name("cuda_rnn", tests, NULL, NULL);
