@@ -267,7 +267,7 @@ bool cluster_accepts(const void *args)
 int cluster_launch(const void *args, cudaStream_t stream)
 {
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
-    return rnn_tensor_ready(a) ? rnn_cluster_run(a, stream) : launch<wide_tile>(args, stream);
+    return rnn_cluster_ready(a) ? rnn_cluster_run(a, stream) : tensor_launch(args, stream);
 }
 
 bool stay_accepts(const void *args)
@@ -360,7 +360,7 @@ uint32_t xph_rnn_compose(xph_rnn_args *a, uint32_t refused)
 
 const xph_cuda_candidate xph_cuda_rnn[] = {
     {"rnn_narrow", narrow_accepts, narrow_scratch, narrow_launch},
-    {"rnn_cluster", cluster_accepts, scratch, cluster_launch},
+    {"rnn_cluster", cluster_accepts, tensor_scratch, cluster_launch},
     {"rnn_tensor", tensor_accepts, tensor_scratch, tensor_launch},
     {"rnn_stay", stay_accepts, scratch, stay_launch},
     {"rnn_few", few_accepts, scratch, launch<few_tile>},

@@ -109,9 +109,9 @@ bool rnn_tensor_ready(const xph_rnn_args *a);
 size_t rnn_tensor_scratch(const xph_rnn_args *a);
 int rnn_tensor_frames(const xph_rnn_args *a, cudaStream_t stream);
 
-/* All frames in one launch by clusters (rnn_cluster.cu), with the bits of those. Runs where weights are ready; an error, or
- * XPH_CUDA_NO_ROOM. */
+/* All frames in one launch by clusters (rnn_cluster.cu), with the bits of those; an error, or XPH_CUDA_NO_ROOM. */
 bool rnn_cluster_fits(const xph_rnn_args *a);
+bool rnn_cluster_ready(const xph_rnn_args *a);
 int rnn_cluster_run(const xph_rnn_args *a, cudaStream_t stream);
 
 /* All frames in one launch (rnn_stay.cu); run is false where the device has too little shared memory. */

@@ -69,12 +69,12 @@ template <class Number, int G, int STREAMS>
 __device__ inline void send(Number *rows, int ld, int hidden, int units, unsigned rank, unsigned blocks)
 {
     constexpr int EACH = int(sizeof(float4)) / int(sizeof(Number));
-    const int parts = units / EACH, chunks = STREAMS * G * parts, count = chunks * (static_cast<int>(blocks) - 1);
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-        const unsigned to = (rank + 1 + static_cast<unsigned>(i / chunks)) % blocks;
-        const int row = i % chunks / parts;
+    const int parts = units / EACH, chunks = STREAMS * G * parts;
+    for (int i = static_cast<int>(threadIdx.x); i < chunks; i += static_cast<int>(blockDim.x)) {
+        const int row = i / parts;
         float4 *own = reinterpret_cast<float4 *>(rows + row / G * ld + row % G * hidden) + i % parts;
-        *xph_cluster_map(own, to) = *own;
+        const float4 v = *own;
+        for (unsigned by = 1; by < blocks; by++) *xph_cluster_map(own, (rank + by) % blocks) = v;
     }
 }
 
@@ -108,13 +108,17 @@ __global__ void __launch_bounds__(most_units(TILES) / WARP_UNITS *G *WARP, 1) rn
     cell<G> cells[EACH];
     carried next[EACH];
     gates<G> d[EACH];
+    int row_of[EACH], unit_of[EACH]; /* row -1: there is none */
+    XPH_UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int i = thread + e * threads, row = i / units;
+        row_of[e] = row < STREAMS && stream0 + row < a.batch ? row : -1;
+        unit_of[e] = i % units;
+    }
     const auto each = [&](auto act) { /* act(e, row, unit of the block) for those that are the thread's */
                                       XPH_UNROLL
-                                      for (int e = 0; e < EACH; e++) {
-                                          const int i = thread + e * threads, row = i / units;
-                                          if (row < STREAMS && stream0 + row < a.batch)
-                                              act(e, row, i % units);
-                                      }
+                                      for (int e = 0; e < EACH; e++)
+                                          if (row_of[e] >= 0) act(e, row_of[e], unit_of[e]);
     };
     const auto begin = [&](int64_t time) {
         if (time < 0) return;
