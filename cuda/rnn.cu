@@ -261,13 +261,24 @@ int tensor_launch(const void *args, cudaStream_t stream)
 
 bool cluster_accepts(const void *args)
 {
-    return rnn_cluster_fits(static_cast<const xph_rnn_args *>(args));
+    return tensor_accepts(args) && rnn_cluster_fits(static_cast<const xph_rnn_args *>(args));
 }
 
 int cluster_launch(const void *args, cudaStream_t stream)
 {
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
     return rnn_cluster_ready(a) ? rnn_cluster_run(a, stream) : tensor_launch(args, stream);
+}
+
+bool cluster_floats_accepts(const void *args)
+{
+    return accepts(args) && rnn_cluster_fits(static_cast<const xph_rnn_args *>(args));
+}
+
+int cluster_floats_launch(const void *args, cudaStream_t stream)
+{
+    const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
+    return rnn_cluster_ready(a) ? rnn_cluster_run(a, stream) : launch<wide_tile>(args, stream);
 }
 
 bool stay_accepts(const void *args)
@@ -363,6 +374,7 @@ const xph_cuda_candidate xph_cuda_rnn[] = {
     {"rnn_cluster", cluster_accepts, tensor_scratch, cluster_launch},
     {"rnn_tensor", tensor_accepts, tensor_scratch, tensor_launch},
     {"rnn_stay", stay_accepts, scratch, stay_launch},
+    {"rnn_cluster_floats", cluster_floats_accepts, scratch, cluster_floats_launch},
     {"rnn_few", few_accepts, scratch, launch<few_tile>},
     {"rnn", accepts, scratch, launch<wide_tile>},
     {nullptr, nullptr, nullptr, nullptr},

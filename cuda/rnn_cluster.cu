@@ -1,8 +1,7 @@
-/* LSTM and GRU by clusters, forward (rnn_cluster.cuh). A warp makes all gates of 8 units: rows of its first product are
- * the gates 0 and 1 of them, of the second 2 and 3 (a GRU has no 3), so that lane 4 g + t ends with all gates of unit g for
- * the streams 2 t and 2 t + 1 of every tile. c, and h of a GRU, stay in registers. h lies in shared memory twice, so that a
- * frame takes one barrier. What the host wants of a frame is written, and the inputs of the next one are read, while the
- * blocks wait for each other.
+/* LSTM and GRU by clusters, forward (rnn_cluster.cuh). A warp makes all gates of 8 units, a lane ends with those of one unit for
+ * some of the streams. c, and h of a GRU, stay in registers. h lies in shared memory twice, so that a frame takes one
+ * barrier. What the host wants of a frame is written, and the inputs of the next one are read, while the blocks wait for each
+ * other.
  */
 #include "rnn_cell.cuh"
 #include "rnn_cluster.cuh"
@@ -12,73 +11,145 @@ namespace
 
 constexpr int WARP_UNITS = 8, MOST_UNITS = 64;
 constexpr int GATE_WORDS = WARP * 2; /* of a gate, a warp and a step: two a lane */
-template <int G> constexpr int STEP = G * GATE_WORDS;
 
-/* Of a product: a lane's words as the units take them, where it has two gates. */
-template <int G> __device__ constexpr int gates_of_product(int product)
-{
-    return 2 * product + 2 <= G ? 2 : 1;
-}
-template <int G> __device__ inline int lane_at(int product, int lane)
-{
-    return product * 2 * GATE_WORDS + lane * gates_of_product<G>(product) * 2;
-}
+/* ---- products by matrix units ---- */
 
-/* w: of the warp, [step][STEP]; from: the lane's first words of gate 0. */
-template <class Kind, int G>
-__device__ inline void bring(unsigned *w, const float *from, int64_t gate_words, int groups, int lane)
-{
-    for (int group = 0; group < groups; group++) {
-        XPH_UNROLL
-        for (int gate = 0; gate < G; gate++) {
-            const float4 v =
-                __ldg(reinterpret_cast<const float4 *>(from + gate * gate_words) + group * (GROUP / QUAD));
-            const int next = gates_of_product<G>(gate / 2);
-            unsigned *to = w + 2 * group * STEP<G> + lane_at<G>(gate / 2, lane) + gate % 2;
-            to[0] = operand<Kind>(v.x);
-            to[next] = operand<Kind>(v.y);
-            to[STEP<G>] = operand<Kind>(v.z);
-            to[STEP<G> + next] = operand<Kind>(v.w);
-        }
+/* Rows of the first product are the gates 0 and 1 of 8 units, of the second 2 and 3 (a GRU has no 3), so that lane 4 g + t ends
+ * with all gates of unit g for the streams 2 t and 2 t + 1 of every tile. */
+template <class Kind_, int G, int TILES> struct by_units {
+    using Kind = Kind_;
+    static constexpr int STEP = G * GATE_WORDS;
+    int lane;
+    float sum[2][TILES][2][4]; /* product, tile, of every second step */
+
+    __device__ int unit() const { return lane / 4; }
+    __device__ int row(int e) const { return e / 2 * TILE_STREAMS + lane % 4 * 2 + e % 2; }
+    __device__ float gate(int e, int k) const
+    {
+        const int at = 2 * (k % 2) + e % 2;
+        return sum[k / 2][e / 2][0][at] + sum[k / 2][e / 2][1][at];
     }
-}
 
-/* sum[product][tile][of every second step]; w: of the warp, h: where the lane's words of the first tile begin. */
-template <class Kind, int G, int TILES>
-__device__ inline void multiply(const unsigned *w, const float4 *h, int ld, int groups, int lane,
-                                float (&sum)[2][TILES][2][4])
-{
-    const four_words *upper = reinterpret_cast<const four_words *>(w + lane_at<G>(0, lane));
-    const unsigned *lower = w + lane_at<G>(1, lane);
-    for (int group = 0; group < groups; group++) {
-        float4 x[TILES];
-        XPH_UNROLL
-        for (int n = 0; n < TILES; n++) x[n] = h[n * TILE_STREAMS * ld];
-        XPH_UNROLL
-        for (int half = 0; half < 2; half++) {
-            const four_words v = upper[half * STEP<G> / QUAD];
-            four_words u = {0, 0, 0, 0};
-            if constexpr (G == LSTM) {
-                u = *reinterpret_cast<const four_words *>(lower + half * STEP<G>);
-            } else {
-                const two_words third = *reinterpret_cast<const two_words *>(lower + half * STEP<G>);
-                u.x = third.x;
-                u.z = third.y;
-            }
-            const unsigned first[4] = {v.x, v.y, v.z, v.w}, second[4] = {u.x, u.y, u.z, u.w};
+    /* A lane's words of a product, as the units take them, where it has two gates. */
+    static __device__ constexpr int gates_of(int product) { return 2 * product + 2 <= G ? 2 : 1; }
+    __device__ int lane_at(int product) const
+    {
+        return product * 2 * GATE_WORDS + lane * gates_of(product) * 2;
+    }
+    /* w: of the warp, [step][STEP]; from: gate 0 of its first unit. */
+    __device__ void bring(unsigned *w, const float *from, int words) const
+    {
+        from += lane / 4 * words + lane % 4 * QUAD;
+        for (int group = 0; group < words / GROUP; group++) {
             XPH_UNROLL
-            for (int n = 0; n < TILES; n++) {
-                const unsigned b[2] = {__float_as_uint(half ? x[n].z : x[n].x),
-                                       __float_as_uint(half ? x[n].w : x[n].y)};
-                add_product<Kind>(sum[0][n][half], first, b);
-                add_product<Kind>(sum[1][n][half], second, b);
+            for (int gate = 0; gate < G; gate++) {
+                const float4 v =
+                    __ldg(reinterpret_cast<const float4 *>(from + int64_t(gate) * words * Kind::PER_WORD * words) +
+                          group * (GROUP / QUAD));
+                const int next = gates_of(gate / 2);
+                unsigned *to = w + 2 * group * STEP + lane_at(gate / 2) + gate % 2;
+                to[0] = operand<Kind>(v.x);
+                to[next] = operand<Kind>(v.y);
+                to[STEP] = operand<Kind>(v.z);
+                to[STEP + next] = operand<Kind>(v.w);
             }
         }
-        upper += 2 * STEP<G> / QUAD;
-        lower += 2 * STEP<G>;
-        h += GROUP / QUAD;
     }
-}
+    /* h: ld quads a row */
+    __device__ void multiply(const unsigned *w, const float4 *h, int ld, int words)
+    {
+        const four_words *upper = reinterpret_cast<const four_words *>(w + lane_at(0));
+        const unsigned *lower = w + lane_at(1);
+        h += lane / 4 * ld + lane % 4;
+        XPH_UNROLL
+        for (int n = 0; n < 16 * TILES; n++) sum[n / (8 * TILES)][n / 8 % TILES][n / 4 % 2][n % 4] = 0.0f;
+        for (int group = 0; group < words / GROUP; group++) {
+            float4 x[TILES];
+            XPH_UNROLL
+            for (int n = 0; n < TILES; n++) x[n] = h[n * TILE_STREAMS * ld];
+            XPH_UNROLL
+            for (int half = 0; half < 2; half++) {
+                const four_words v = upper[half * STEP / QUAD];
+                four_words u = {0, 0, 0, 0};
+                if constexpr (G == LSTM) {
+                    u = *reinterpret_cast<const four_words *>(lower + half * STEP);
+                } else {
+                    const two_words third = *reinterpret_cast<const two_words *>(lower + half * STEP);
+                    u.x = third.x;
+                    u.z = third.y;
+                }
+                const unsigned first[4] = {v.x, v.y, v.z, v.w}, second[4] = {u.x, u.y, u.z, u.w};
+                XPH_UNROLL
+                for (int n = 0; n < TILES; n++) {
+                    const unsigned b[2] = {__float_as_uint(half ? x[n].z : x[n].x),
+                                           __float_as_uint(half ? x[n].w : x[n].y)};
+                    add_product<Kind>(sum[0][n][half], first, b);
+                    add_product<Kind>(sum[1][n][half], second, b);
+                }
+            }
+            upper += 2 * STEP / QUAD;
+            lower += 2 * STEP;
+            h += GROUP / QUAD;
+        }
+    }
+};
+
+/* ---- products in float ---- */
+
+/* The sums of rnn.cu in their order: a lane has one strand of all gates of a unit, for all streams; when strands are added, it
+ * keeps a share of the streams. */
+template <int G, int TILES> struct by_floats {
+    using Kind = by_float;
+    static constexpr int STRANDS = 4, ROWS = TILE_STREAMS * TILES, SHARE = ROWS / STRANDS;
+    static_assert(WARP / STRANDS == WARP_UNITS, "strands of a warp's units are its lanes");
+    int lane;
+    float sum[ROWS * G];
+
+    __device__ int unit() const { return lane % WARP_UNITS; }
+    __device__ int row(int e) const { return lane / WARP_UNITS * SHARE + e; }
+    __device__ float gate(int e, int k) const { return sum[e * G + k]; }
+
+    /* w: of the warp, [quads of a strand][gate][lane] */
+    __device__ void bring(unsigned *w, const float *from, int words) const
+    {
+        float4 *to = reinterpret_cast<float4 *>(w) + lane;
+        from += lane % WARP_UNITS * words + lane / WARP_UNITS * QUAD;
+        for (int k = 0; k < words; k += QUAD * STRANDS) {
+            XPH_UNROLL
+            for (int gate = 0; gate < G; gate++, to += WARP)
+                *to = __ldg(reinterpret_cast<const float4 *>(from + int64_t(gate) * words * words + k));
+        }
+    }
+    __device__ void multiply(const unsigned *w, const float4 *h, int ld, int words)
+    {
+        const float4 *from = reinterpret_cast<const float4 *>(w) + lane;
+        h += lane / WARP_UNITS;
+        XPH_UNROLL
+        for (int n = 0; n < ROWS * G; n++) sum[n] = 0.0f;
+        for (int q = 0; q < words / QUAD; q += STRANDS) {
+            float4 y[G];
+            XPH_UNROLL
+            for (int gate = 0; gate < G; gate++, from += WARP) y[gate] = *from;
+            XPH_UNROLL
+            for (int r = 0; r < ROWS; r++) {
+                const float4 x = h[r * ld + q];
+                XPH_UNROLL
+                for (int gate = 0; gate < G; gate++)
+                    sum[r * G + gate] = add_quad(x, y[gate], sum[r * G + gate]);
+            }
+        }
+        fold_lanes<ROWS * G, WARP_UNITS>(sum, lane);
+    }
+};
+
+template <class Kind, int G, int TILES> struct products_of {
+    using type = by_units<Kind, G, TILES>;
+};
+template <int G, int TILES> struct products_of<by_float, G, TILES> {
+    using type = by_floats<G, TILES>;
+};
+
+/* ---- a cluster ---- */
 
 /* What the warp has written of its 8 units into its own block's rows goes to the same place of all others. */
 template <class Number, int STREAMS>
@@ -103,17 +174,20 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
     XPH_ENTER();
 #if RNN_CLUSTERS
     using Number = typename Kind::Number;
+    using Products = typename products_of<Kind, G, TILES>::type;
     constexpr int STREAMS = TILE_STREAMS * TILES, CELLS = 2 * TILES;
     XPH_SHARED_DYNAMIC(unsigned, w);
     const int thread = static_cast<int>(threadIdx.x), lane = thread % WARP, warp = thread / WARP;
-    const int g = lane / 4, t = lane % 4, hidden = static_cast<int>(a.hidden);
-    const int words = hidden / Kind::PER_WORD, ld = row_words(words), groups = words / GROUP;
+    const int hidden = static_cast<int>(a.hidden), words = hidden / Kind::PER_WORD, ld = row_words(words);
     const unsigned rank = xph_cluster_rank(), blocks = xph_cluster_size();
     const int64_t stream0 = int64_t(blockIdx.x / blocks) * STREAMS;
-    const int warp_unit = static_cast<int>(rank) * units + warp * WARP_UNITS, unit = warp_unit + g;
-    unsigned *const mine = w + warp * 2 * groups * STEP<G>;
+    const int warp_unit = static_cast<int>(rank) * units + warp * WARP_UNITS;
+    Products product;
+    product.lane = lane;
+    const int unit = warp_unit + product.unit();
+    unsigned *const mine = w + warp * WARP_UNITS * G * words;
     float *const h = reinterpret_cast<float *>(w + G * units * words);
-    bring<Kind, G>(mine, packed + int64_t(unit) * words + t * QUAD, int64_t(hidden) * words, groups, lane);
+    product.bring(mine, packed + int64_t(warp_unit) * words, words);
     for (int i = thread; i < 2 * STREAMS * ld; i += static_cast<int>(blockDim.x)) h[i] = 0.0f;
     __syncthreads();
     const float *const state = static_cast<const float *>(a.state_in);
@@ -131,7 +205,7 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
     for (int k = 0; k < G; k++) bias[k] = load(static_cast<const float *>(a.bias) + k * hidden + unit);
     XPH_UNROLL
     for (int e = 0; e < CELLS; e++) {
-        const int64_t stream = stream0 + e / 2 * TILE_STREAMS + 2 * t + e % 2;
+        const int64_t stream = stream0 + product.row(e);
         there[e] = stream < a.batch;
         row0[e] = static_cast<int>((there[e] ? stream : a.batch - 1) * a.time);
         if (!state) continue;
@@ -158,9 +232,7 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
         const bool ends = time + 1 == frames;
         const float *before = h + (time & 1) * STREAMS * ld;
         float *after = h + (~time & 1) * STREAMS * ld;
-        float sum[2][TILES][2][4] = {};
-        multiply<Kind, G, TILES>(mine, reinterpret_cast<const float4 *>(before + g * ld) + t, ld / QUAD,
-                                 groups, lane, sum);
+        product.multiply(mine, reinterpret_cast<const float4 *>(before), ld / QUAD, words);
         XPH_UNROLL
         for (int e = 0; e < CELLS; e++) {
             cell<G> &c = cells[e];
@@ -168,13 +240,9 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
             c.fresh = fresh >> e & 1;
             if (c.fresh) c.h = c.c = 0.0f;
             XPH_UNROLL
-            for (int k = 0; k < G; k++) {
-                const int at = 2 * (k % 2) + e % 2;
-                gate[k] = bias[k] + (c.fresh ? 0.0f : sum[k / 2][e / 2][0][at] + sum[k / 2][e / 2][1][at]);
-            }
+            for (int k = 0; k < G; k++) gate[k] = bias[k] + (c.fresh ? 0.0f : product.gate(e, k));
             c.step(gate);
-            const int row = e / 2 * TILE_STREAMS + 2 * t + e % 2;
-            store_operand<Kind>(reinterpret_cast<Number *>(after + row * ld) + unit, c.h);
+            store_operand<Kind>(reinterpret_cast<Number *>(after + product.row(e) * ld) + unit, c.h);
         }
         if (!ends) {
             __syncwarp();
@@ -198,7 +266,7 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
     XPH_UNROLL
     for (int e = 0; e < CELLS; e++) {
         if (!there[e] || !a.state_out) continue;
-        const int64_t stream = stream0 + e / 2 * TILE_STREAMS + 2 * t + e % 2;
+        const int64_t stream = stream0 + product.row(e);
         float *to = static_cast<float *>(a.state_out) + stream * a.ld_state + unit;
         to[0] = cells[e].h;
         if (G == LSTM) to[hidden] = cells[e].c;
@@ -233,12 +301,13 @@ bool counts_are_short(const xph_rnn_args *a)
 
 bool rnn_cluster_ready(const xph_rnn_args *a)
 {
-    return rnn_tensor_ready(a) && counts_are_short(a);
+    const bool ready = rnn_tensor_fits(a) ? rnn_tensor_ready(a) : a->w && in_quads(a->w, a->hidden, a->hidden);
+    return ready && counts_are_short(a);
 }
 
 bool rnn_cluster_fits(const xph_rnn_args *a)
 {
-    if (!rnn_tensor_fits(a) || a->input.rows) return false;
+    if (!cluster_fits(a) || a->input.rows) return false;
     const cluster_shape s = shape_of(a);
     return s.blocks && with_kind(a, [&](auto zero, auto kind, auto gates) {
                return with_tiles(s.tiles, [&](auto tiles) {

@@ -92,13 +92,25 @@ inline int64_t number_bytes(const xph_rnn_args *a)
     return a->type == XPH_F32 ? 4 : 2;
 }
 
-/* As the units take it. */
+/* How numbers are multiplied without matrix units. */
+struct by_float {
+    using Number = float;
+    static constexpr int PER_WORD = 1;
+};
+
+/* As products take it. */
 template <class Kind> __device__ inline void store_operand(typename Kind::Number *to, float x)
 {
-    if constexpr (Kind::PER_WORD == 1)
+    if constexpr (std::is_same<Kind, by_tf32>::value)
         *to = to_tf32(x);
     else
         store(to, x);
+}
+
+/* By matrix units where the kernels with a launch per frame take them, else in float, of units in which these sum alike. */
+inline bool cluster_fits(const xph_rnn_args *a)
+{
+    return rnn_tensor_fits(a) || (rnn_fits(a) && a->type == XPH_F32 && a->hidden && a->hidden % GROUP == 0);
 }
 
 /* f(tiles as a constant) */
@@ -117,7 +129,8 @@ template <class Each> auto with_kind(const xph_rnn_args *a, Each f)
     };
     if (a->type == XPH_BF16) return gates(__nv_bfloat16(), by_bf16());
     if (a->type == XPH_F16) return gates(__half(), by_f16());
-    return gates(0.0f, by_tf32());
+    if (rnn_tensor_fits(a)) return gates(0.0f, by_tf32());
+    return gates(0.0f, by_float());
 }
 
 /* XPH_CUDA_NO_ROOM: the device has no room for such clusters; nothing was done. */

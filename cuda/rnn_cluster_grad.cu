@@ -11,8 +11,7 @@ using namespace rnn_back;
 namespace
 {
 
-constexpr int WARP_UNITS = 16, MOST_UNITS = 48, MOST_OF_LARGEST = 32;
-constexpr int STEP = WARP * QUAD; /* words of the weights of a step */
+constexpr int SHARE_UNITS = 16, MOST_UNITS = 48, MOST_OF_LARGEST = 32;
 
 /* Of a block whose clusters have so many tiles of streams: what a thread holds must fit into its registers. */
 __host__ __device__ constexpr int most_units(int tiles)
@@ -20,46 +19,131 @@ __host__ __device__ constexpr int most_units(int tiles)
     return tiles == MOST_TILES ? MOST_OF_LARGEST : MOST_UNITS;
 }
 
-/* w: [gate][units / WARP_UNITS][step][STEP]: words t and t + 4 of units g and g + 8; a word is one number or two, of
- * neighbouring rows of W. from: column 0 of the block. */
-template <class Kind>
-__device__ inline void bring(unsigned *w, const float *from, int gates, int units, int hidden)
+/* ---- products by matrix units ---- */
+
+/* A warp has the part of one gate of 16 units, so that there are as many parts of a sum as gates. */
+template <class Kind_, int G_, int TILES> struct by_units {
+    using Kind = Kind_;
+    static constexpr int G = G_, PARTS = G, STEP = WARP * QUAD; /* words of the weights of a step */
+    /* Warps of as many units as a warp has, and what units and streams are a thread's. */
+    static constexpr int WARPS = G, EACH = (4 * TILES + G - 1) / G;
+    int lane, gate, tile;
+
+    __device__ by_units(int lane_, int warp, int) : lane(lane_), gate(warp % G), tile(warp / G) {}
+
+    /* Where in w a word of W's column `unit` lies; row: of words. w: [gate][tile][step][STEP], of a step the words t and t + 4 of
+     * the units g and g + 8. */
+    static __device__ int place(int row, int unit, int units, int words)
+    {
+        const int of = row / words, word = row % words;
+        const int step = word / GROUP * 2 + word % 4 / 2, at = unit % 8 * 4 + word % GROUP / 4;
+        return ((of * (units / SHARE_UNITS) + unit / SHARE_UNITS) * (words / STEP_WORDS) + step) * STEP +
+               at * QUAD + unit / 8 % 2 + word % 2 * 2;
+    }
+    /* parts: [G][STREAMS][units + 1]; d: the gradients of gates, ld words a stream. */
+    __device__ void multiply(const unsigned *w, const float *d, int ld, int units, int words,
+                             float *parts) const
+    {
+        float sum[TILES][2][4] = {}; /* of every second step */
+        const four_words *from = reinterpret_cast<const four_words *>(w) +
+                                 (gate * (units / SHARE_UNITS) + tile) * (words / STEP_WORDS) * (STEP / QUAD) +
+                                 lane;
+        const float4 *h = reinterpret_cast<const float4 *>(d + lane / 4 * ld + gate * words) + lane % 4;
+        for (int group = 0; group < words / GROUP; group++, from += 2 * STEP / QUAD, h += GROUP / QUAD) {
+            float4 x[TILES];
+            XPH_UNROLL
+            for (int n = 0; n < TILES; n++) x[n] = h[n * TILE_STREAMS * (ld / QUAD)];
+            XPH_UNROLL
+            for (int half = 0; half < 2; half++) {
+                const four_words v = from[half * STEP / QUAD];
+                const unsigned a[4] = {v.x, v.y, v.z, v.w};
+                XPH_UNROLL
+                for (int n = 0; n < TILES; n++) {
+                    const unsigned b[2] = {__float_as_uint(half ? x[n].z : x[n].x),
+                                           __float_as_uint(half ? x[n].w : x[n].y)};
+                    add_product<Kind>(sum[n][half], a, b);
+                }
+            }
+        }
+        parts += (gate * TILES * TILE_STREAMS + lane % 4 * 2) * (units + 1) + tile * SHARE_UNITS + lane / 4;
+        XPH_UNROLL
+        for (int i = 0; i < TILES * 4; i++)
+            parts[(i / 4 * TILE_STREAMS + i % 2) * (units + 1) + i / 2 % 2 * 8] =
+                sum[i / 4][0][i % 4] + sum[i / 4][1][i % 4];
+    }
+};
+
+/* ---- products in float ---- */
+
+/* The sums of rnn_grad.cu in their order. A warp has 8 units for one half of the streams, a lane two of them and one of 8
+ * strands. */
+template <int G_, int TILES> struct by_floats {
+    using Kind = by_float;
+    static constexpr int G = G_, PARTS = 1, STRANDS = 8, LEAST = WARP / STRANDS, WARP_UNITS = 8;
+    static constexpr int ROWS = TILE_STREAMS * TILES / 2, SUMS = 2 * ROWS, LEFT = fold_left(SUMS, LEAST);
+    static constexpr int WARPS = 4, EACH = TILES;
+    int lane, tile, row0;
+
+    __device__ by_floats(int lane_, int warp, int warps)
+        : lane(lane_), tile(warp % (warps / 2)), row0(warp / (warps / 2) * ROWS)
+    {
+    }
+    /* w: [8 units][quads of a strand][two units][lane][QUAD] */
+    static __device__ int place(int row, int unit, int, int words)
+    {
+        const int quad = row / QUAD, at = quad % STRANDS * LEAST + unit % LEAST;
+        const int turn = (unit / WARP_UNITS * (G * words / QUAD / STRANDS) + quad / STRANDS) * 2;
+        return ((turn + unit % WARP_UNITS / LEAST) * WARP + at) * QUAD + row % QUAD;
+    }
+    __device__ void multiply(const unsigned *w, const float *d, int ld, int units, int words,
+                             float *parts) const
+    {
+        const int turns = G * words / QUAD / STRANDS;
+        const float4 *from = reinterpret_cast<const float4 *>(w) + tile * turns * 2 * WARP + lane;
+        const float4 *x = reinterpret_cast<const float4 *>(d + row0 * ld) + lane / LEAST;
+        float sum[SUMS]; /* [row][of two units] */
+        XPH_UNROLL
+        for (int n = 0; n < SUMS; n++) sum[n] = 0.0f;
+        for (int turn = 0; turn < turns; turn++, from += 2 * WARP, x += STRANDS) {
+            const float4 y[2] = {from[0], from[WARP]};
+            XPH_UNROLL
+            for (int r = 0; r < ROWS; r++) {
+                const float4 v = x[r * (ld / QUAD)];
+                sum[2 * r] = add_quad(v, y[0], sum[2 * r]);
+                sum[2 * r + 1] = add_quad(v, y[1], sum[2 * r + 1]);
+            }
+        }
+        fold_lanes<SUMS, LEAST>(sum, lane);
+        const int first = lane / LEAST * SUMS / STRANDS;
+        XPH_UNROLL
+        for (int n = 0; n < LEFT; n++)
+            parts[(row0 + (first + n) / 2) * (units + 1) + tile * WARP_UNITS + (first + n) % 2 * LEAST +
+                  lane % LEAST] = sum[n];
+    }
+};
+
+template <class Kind, int G, int TILES> struct products_of {
+    using type = by_units<Kind, G, TILES>;
+};
+template <int G, int TILES> struct products_of<by_float, G, TILES> {
+    using type = by_floats<G, TILES>;
+};
+
+/* ---- a cluster ---- */
+
+/* from: column 0 of the block. A word is one number or two, of neighbouring rows of W. */
+template <class Products>
+__device__ inline void bring(unsigned *w, const float *from, int units, int hidden)
 {
-    using Number = typename Kind::Number;
-    const int words = hidden / Kind::PER_WORD, count = gates * words * units;
+    using Kind = typename Products::Kind;
+    const int words = hidden / Kind::PER_WORD, count = Products::G * words * units;
     for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-        const int unit = i % units, row = i / units, gate = row / words, word = row % words;
-        const int step = word / GROUP * 2 + word % 4 / 2, lane = unit % 8 * 4 + word % GROUP / 4;
-        const int at = unit / 8 % 2 + word % 2 * 2;
-        Number *to = reinterpret_cast<Number *>(
-            w + ((gate * (units / WARP_UNITS) + unit / WARP_UNITS) * (words / STEP_WORDS) + step) * STEP +
-            lane * QUAD + at);
+        const int unit = i % units, row = i / units;
+        typename Kind::Number *to =
+            reinterpret_cast<typename Kind::Number *>(w + Products::place(row, unit, units, words));
         XPH_UNROLL
         for (int k = 0; k < Kind::PER_WORD; k++)
             store_operand<Kind>(to + k, load(from + (int64_t(row) * Kind::PER_WORD + k) * hidden + unit));
-    }
-}
-
-/* sum[tile][of every second step]; w, d: where the lane's words begin. */
-template <class Kind, int TILES>
-__device__ inline void multiply(const four_words *w, const float4 *d, int ld, int groups,
-                                float (&sum)[TILES][2][4])
-{
-    for (int group = 0; group < groups; group++, w += 2 * STEP / QUAD, d += GROUP / QUAD) {
-        float4 x[TILES];
-        XPH_UNROLL
-        for (int n = 0; n < TILES; n++) x[n] = d[n * TILE_STREAMS * ld];
-        XPH_UNROLL
-        for (int half = 0; half < 2; half++) {
-            const four_words v = w[half * STEP / QUAD];
-            const unsigned a[4] = {v.x, v.y, v.z, v.w};
-            XPH_UNROLL
-            for (int n = 0; n < TILES; n++) {
-                const unsigned b[2] = {__float_as_uint(half ? x[n].z : x[n].x),
-                                       __float_as_uint(half ? x[n].w : x[n].y)};
-                add_product<Kind>(sum[n][half], a, b);
-            }
-        }
     }
 }
 
@@ -85,26 +169,23 @@ struct back_args {
 };
 
 template <class Stored, class Kind, int G, int TILES>
-__global__ void __launch_bounds__(most_units(TILES) / WARP_UNITS *G *WARP, 1) rnn_cluster_back(const back_args b)
+__global__ void __launch_bounds__(most_units(TILES) / SHARE_UNITS *products_of<Kind, G, TILES>::type::WARPS *WARP, 1)
+    rnn_cluster_back(const back_args b)
 {
     XPH_ENTER();
 #if RNN_CLUSTERS
     using Number = typename Kind::Number;
-    /* Units and streams of a block over its threads, of which there are G a unit pair. */
-    constexpr int STREAMS = TILE_STREAMS * TILES, EACH = (4 * TILES + G - 1) / G;
+    using Products = typename products_of<Kind, G, TILES>::type;
+    constexpr int STREAMS = TILE_STREAMS * TILES, EACH = Products::EACH, PARTS = Products::PARTS;
     XPH_SHARED_DYNAMIC(unsigned, w);
     const xph_rnn_args &a = b.g.fwd;
-    const int thread = static_cast<int>(threadIdx.x), lane = thread % WARP, warp = thread / WARP;
-    const int g = lane / 4, t = lane % 4, units = b.units, threads = static_cast<int>(blockDim.x);
+    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x), units = b.units;
     const int hidden = static_cast<int>(a.hidden), words = hidden / Kind::PER_WORD, ld = row_words(G * words);
-    const int groups = words / GROUP, gate = warp % G, warp_tile = warp / G;
+    const Products product(thread % WARP, thread / WARP, threads / WARP);
     const unsigned rank = xph_cluster_rank(), blocks = xph_cluster_size();
     const int64_t stream0 = int64_t(blockIdx.x / blocks) * STREAMS, unit0 = int64_t(rank) * units;
     float *const passed = reinterpret_cast<float *>(w + G * units * words); /* gradients of gates */
-    float *const parts = passed + b.buffers * STREAMS * ld;                 /* [G][STREAMS][units + 1] */
-    const four_words *const mine =
-        reinterpret_cast<const four_words *>(w) +
-        (gate * (units / WARP_UNITS) + warp_tile) * 2 * groups * (STEP / QUAD) + lane;
+    float *const parts = passed + b.buffers * STREAMS * ld;                 /* [PARTS][STREAMS][units + 1] */
     cell<G> cells[EACH];
     carried next[EACH];
     gates<G> d[EACH];
@@ -126,7 +207,7 @@ __global__ void __launch_bounds__(most_units(TILES) / WARP_UNITS *G *WARP, 1) rn
             cells[e] = cell_of<Stored, G>(b.g, time, stream0 + row, unit0 + unit);
         });
     };
-    bring<Kind>(w, static_cast<const float *>(a.w) + unit0, G, units, hidden);
+    bring<Products>(w, static_cast<const float *>(a.w) + unit0, units, hidden);
     for (int i = thread; i < b.buffers * STREAMS * ld; i += threads) passed[i] = 0.0f;
     each([&](int e, int row, int unit) {
         next[e] = carried_from_end<G>(b.g, stream0 + row, unit0 + unit);
@@ -137,25 +218,17 @@ __global__ void __launch_bounds__(most_units(TILES) / WARP_UNITS *G *WARP, 1) rn
     for (int64_t time = a.time - 1, at = 0; time >= last; time--) {
         const bool first = time + 1 == a.time;
         if (!first) {
-            float sum[TILES][2][4] = {};
-            multiply<Kind, TILES>(
-                mine,
-                reinterpret_cast<const float4 *>(passed + at * STREAMS * ld + g * ld + gate * words) + t,
-                ld / QUAD, groups, sum);
+            product.multiply(w, passed + at * STREAMS * ld, ld, units, words, parts);
             if (b.buffers == 1) xph_cluster_arrive();
-            XPH_UNROLL
-            for (int i = 0; i < TILES * 4; i++)
-                parts[(gate * STREAMS + i / 4 * TILE_STREAMS + 2 * t + i % 2) * (units + 1) +
-                      warp_tile * WARP_UNITS + g + i / 2 % 2 * 8] =
-                    sum[i / 4][0][i % 4] + sum[i / 4][1][i % 4];
             __syncthreads();
             if (b.buffers == 2) at ^= 1;
         }
         Number *const rows = reinterpret_cast<Number *>(passed + at * STREAMS * ld) + unit0;
         each([&](int e, int row, int unit) {
-            float sum = 0.0f;
+            float sum = PARTS == 1 && !first ? parts[row * (units + 1) + unit] : 0.0f;
             XPH_UNROLL
-            for (int k = 0; k < G && !first; k++) sum += parts[(k * STREAMS + row) * (units + 1) + unit];
+            for (int k = 0; k < PARTS && PARTS > 1 && !first; k++)
+                sum += parts[(k * STREAMS + row) * (units + 1) + unit];
             const float dh = next[e].passes ? next[e].h + sum : next[e].h;
             if (time < 0) {
                 give_state<G>(b.g, stream0 + row, unit0 + unit, dh, next[e].c);
@@ -189,7 +262,7 @@ __global__ void __launch_bounds__(most_units(TILES) / WARP_UNITS *G *WARP, 1) rn
 cluster_shape shape_of(const xph_rnn_args *a)
 {
     const int64_t gates = gates_of(a) / (a->hidden ? a->hidden : 1);
-    return cluster_shape_of(a, WARP_UNITS, MOST_UNITS, 1, [&](int64_t units, int64_t streams, int buffers) {
+    return cluster_shape_of(a, SHARE_UNITS, MOST_UNITS, 1, [&](int64_t units, int64_t streams, int buffers) {
         const int64_t words = a->hidden * number_bytes(a) / int64_t(sizeof(float));
         if (units > most_units(static_cast<int>(streams) / TILE_STREAMS)) return CLUSTER_SHARED + 1;
         return (gates * units * words + buffers * streams * row_words(gates * words) +
@@ -198,9 +271,21 @@ cluster_shape shape_of(const xph_rnn_args *a)
     });
 }
 
-int threads_of(const xph_rnn_args *a, const cluster_shape &s)
+template <class Products> int threads_of(const cluster_shape &s)
 {
-    return static_cast<int>(gates_of(a) / a->hidden) * s.units / WARP_UNITS * WARP;
+    return s.units / SHARE_UNITS * Products::WARPS * WARP;
+}
+
+/* f(kernel, its threads) */
+template <class Each> auto with_kernel(const xph_rnn_args *a, const cluster_shape &s, Each f)
+{
+    return with_kind(a, [&](auto zero, auto kind, auto gates) {
+        return with_tiles(s.tiles, [&](auto tiles) {
+            using Kind = decltype(kind);
+            using Products = typename products_of<Kind, gates(), tiles()>::type;
+            return f(rnn_cluster_back<decltype(zero), Kind, gates(), tiles()>, threads_of<Products>(s));
+        });
+    });
 }
 
 }  // namespace
@@ -208,13 +293,10 @@ int threads_of(const xph_rnn_args *a, const cluster_shape &s)
 bool rnn_cluster_fits_grad(const xph_rnn_grad_args *g)
 {
     const xph_rnn_args *a = &g->fwd;
-    if (!rnn_tensor_fits(a)) return false;
+    if (!cluster_fits(a)) return false;
     const cluster_shape s = shape_of(a);
-    return s.blocks && with_kind(a, [&](auto zero, auto kind, auto gates) {
-               return with_tiles(s.tiles, [&](auto tiles) {
-                   return xph_cluster_room(rnn_cluster_back<decltype(zero), decltype(kind), gates(), tiles()>,
-                                           as_grid(s.blocks), dim3(as_grid(threads_of(a, s))), s.bytes) > 0;
-               });
+    return s.blocks && with_kernel(a, s, [&](auto kernel, int threads) {
+               return xph_cluster_room(kernel, as_grid(s.blocks), dim3(as_grid(threads)), s.bytes) > 0;
            });
 }
 
@@ -224,10 +306,7 @@ int rnn_cluster_run_grad(const xph_rnn_grad_args *g, cudaStream_t stream)
     const cluster_shape s = shape_of(a);
     if (!s.blocks) return XPH_CUDA_NO_ROOM;
     const back_args b = {*g, rows_of(g), s.units, s.buffers};
-    return with_kind(a, [&](auto zero, auto kind, auto gates) {
-        return with_tiles(s.tiles, [&](auto tiles) {
-            return launch_clusters(rnn_cluster_back<decltype(zero), decltype(kind), gates(), tiles()>, s,
-                                   a->batch, threads_of(a, s), stream, b);
-        });
+    return with_kernel(a, s, [&](auto kernel, int threads) {
+        return launch_clusters(kernel, s, a->batch, threads, stream, b);
     });
 }
