@@ -31,11 +31,10 @@ template <class Kind_, int G_, int TILES> struct by_units {
 
     __device__ by_units(int lane_, int warp, int) : lane(lane_), gate(warp % G), tile(warp / G) {}
 
-    /* Where in w a word of W's column `unit` lies; row: of words. w: [gate][tile][step][STEP], of a step the words t and t + 4 of
-     * the units g and g + 8. */
-    static __device__ int place(int row, int unit, int units, int words)
+    /* Where in w word `word` of gate `of` and W's column `unit` lies. w: [gate][tile][step][STEP], of a step the words t and t + 4
+     * of the units g and g + 8. */
+    static __device__ int place(int of, int word, int unit, int units, int words)
     {
-        const int of = row / words, word = row % words;
         const int step = word / GROUP * 2 + word % 4 / 2, at = unit % 8 * 4 + word % GROUP / 4;
         return ((of * (units / SHARE_UNITS) + unit / SHARE_UNITS) * (words / STEP_WORDS) + step) * STEP +
                at * QUAD + unit / 8 % 2 + word % 2 * 2;
@@ -89,8 +88,9 @@ template <int G_, int TILES> struct by_floats {
     {
     }
     /* w: [8 units][quads of a strand][two units][lane][QUAD] */
-    static __device__ int place(int row, int unit, int, int words)
+    static __device__ int place(int of, int word, int unit, int, int words)
     {
+        const int row = of * words + word;
         const int quad = row / QUAD, at = quad % STRANDS * LEAST + unit % LEAST;
         const int turn = (unit / WARP_UNITS * (G * words / QUAD / STRANDS) + quad / STRANDS) * 2;
         return ((turn + unit % WARP_UNITS / LEAST) * WARP + at) * QUAD + row % QUAD;
@@ -131,19 +131,35 @@ template <int G, int TILES> struct products_of<by_float, G, TILES> {
 
 /* ---- a cluster ---- */
 
-/* from: column 0 of the block. A word is one number or two, of neighbouring rows of W. */
+/* from: column 0 of the block. A word is one number or two, of neighbouring rows of W. A warp takes ONCE of them at a time. */
 template <class Products>
 __device__ inline void bring(unsigned *w, const float *from, int units, int hidden)
 {
     using Kind = typename Products::Kind;
-    const int words = hidden / Kind::PER_WORD, count = Products::G * words * units;
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-        const int unit = i % units, row = i / units;
-        typename Kind::Number *to =
-            reinterpret_cast<typename Kind::Number *>(w + Products::place(row, unit, units, words));
-        XPH_UNROLL
-        for (int k = 0; k < Kind::PER_WORD; k++)
-            store_operand<Kind>(to + k, load(from + (int64_t(row) * Kind::PER_WORD + k) * hidden + unit));
+    constexpr int ONCE = 8, EACH = Kind::PER_WORD;
+    const int words = hidden / EACH, warps = static_cast<int>(blockDim.x) / WARP;
+    for (int gate = 0; gate < Products::G; gate++) {
+        for (int first = static_cast<int>(threadIdx.x) / WARP; first < words; first += ONCE * warps) {
+            for (int unit = static_cast<int>(threadIdx.x) % WARP; unit < units; unit += WARP) {
+                float v[ONCE][EACH];
+                XPH_UNROLL
+                for (int i = 0; i < ONCE * EACH; i++) {
+                    const int word = first + i / EACH * warps;
+                    v[i / EACH][i % EACH] =
+                        word < words
+                            ? load(from + ((int64_t(gate) * words + word) * EACH + i % EACH) * hidden + unit)
+                            : 0.0f;
+                }
+                XPH_UNROLL
+                for (int i = 0; i < ONCE * EACH; i++) {
+                    const int word = first + i / EACH * warps;
+                    if (word >= words) continue;
+                    typename Kind::Number *to = reinterpret_cast<typename Kind::Number *>(
+                        w + Products::place(gate, word, unit, units, words));
+                    store_operand<Kind>(to + i % EACH, v[i / EACH][i % EACH]);
+                }
+            }
+        }
     }
 }
 
