@@ -152,6 +152,50 @@ static void one_product_of_three_refused(void **state)
             trains(ways[(first + i) % 3].precision, &refusals[ways[(first + i) % 3].refusal], which, true);
 }
 
+/* ---- clusters of blocks ---- */
+
+static void hear_of_room(void *user, exphil_log_level level, const char *message)
+{
+    if (level <= EXPHIL_LOG_WARNING && strstr(message, "no room for the clusters of ")) ++*(int *)user;
+}
+
+/* blocks: that a cluster may have, once the model is planned. */
+static int losses_with_clusters(int32_t precision, int blocks, double losses[UPDATES + 1])
+{
+    int lines = 0;
+    train_plan plan = train_plan_of("lstm gru", EXPHIL_MODE_CARRY);
+    plan.model.hidden = 32;
+    plan.device = "cuda:0";
+    plan.backend_path = EMULATED_FOLDER;
+    plan.trainer.precision = precision;
+    plan.log = hear_of_room;
+    plan.log_user = &lines;
+    train_run run = train_begin(&plan);
+    emulated_gpu()->clusters(blocks);
+    for (int i = 0; i <= UPDATES; i++) {
+        emulated_gpu()->counts_clear();
+        const exphil_metrics metrics = train_steps(&run, 1);
+        if (metrics.update <= UPDATES) losses[metrics.update] = metrics.loss;
+        if (i == UPDATES) assert_int_equal(emulated_gpu()->count().graph_launches, 1);
+    }
+    train_end(&run);
+    emulated_gpu()->clusters(16);
+    emulated_clean();
+    return lines;
+}
+
+/* The next kernels do it, with the same bits, and the log says so once. */
+static void clusters_find_no_room(void **state)
+{
+    (void)asked_to(NULL, 0);
+    for (int32_t p = EXPHIL_PRECISION_F32; p <= EXPHIL_PRECISION_F16; p++) {
+        double with[UPDATES + 1] = {0}, without[UPDATES + 1] = {0};
+        assert_int_equal(losses_with_clusters(p, 16, with), 0);
+        assert_int_equal(losses_with_clusters(p, 1, without), 1);
+        assert_memory_equal(with, without, sizeof with);
+    }
+}
+
 /* ---- play ---- */
 
 static exphil_context *listening(void)
@@ -250,8 +294,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_refused_nothing_said), cmocka_unit_test(training_goes_on),
-        cmocka_unit_test(one_product_of_three_refused), cmocka_unit_test(play_goes_on),
-        cmocka_unit_test(a_limit_is_met_at_creation),
+        cmocka_unit_test(one_product_of_three_refused), cmocka_unit_test(clusters_find_no_room),
+        cmocka_unit_test(play_goes_on),                 cmocka_unit_test(a_limit_is_met_at_creation),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

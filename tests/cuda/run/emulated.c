@@ -20,6 +20,7 @@ const emulated *emulated_gpu(void)
     *(void **)(&gpu.protect) = find(library, "emu_protect");
     *(void **)(&gpu.allocated) = find(library, "emu_allocated");
     *(void **)(&gpu.fault) = find(library, "emu_fault");
+    *(void **)(&gpu.clusters) = find(library, "emu_clusters");
     *(void **)(&gpu.clear) = find(library, "emu_clear");
     *(void **)(&gpu.devices) = find(library, "emu_devices");
     *(void **)(&gpu.memory) = find(library, "emu_memory");

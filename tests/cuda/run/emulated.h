@@ -24,6 +24,7 @@ typedef struct emulated {
     void (*clear)(void);
     void (*devices)(int count, int error);
     void (*memory)(size_t bytes);
+    void (*clusters)(int blocks);
     void (*fail_allocation)(int64_t n);
     void (*fail_operation)(int64_t n);
     emu_counts (*count)(void);
