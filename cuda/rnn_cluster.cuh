@@ -62,8 +62,15 @@ inline processor processor_of_thread()
     return {10 * major + minor, count};
 }
 
+/* By matrix units where the kernels with a launch per frame take them, else in float, of units in which these sum alike. */
+inline bool cluster_fits(const xph_rnn_args *a)
+{
+    return rnn_tensor_fits(a) || (rnn_fits(a) && a->type == XPH_F32 && a->hidden && a->hidden % GROUP == 0);
+}
+
 /* Blocks have a multiple of `multiple` units, up to `most`, if possible not more than 32; bytes(units, streams, buffers) of
- * shared memory. A cluster has as few streams as let all of them run at once. */
+ * shared memory. A cluster has as few streams as let all of them run at once. Products in float take so long that it must be
+ * all: a launch less is little beside another turn. */
 template <class Bytes>
 cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, int least_buffers, Bytes bytes)
 {
@@ -80,7 +87,7 @@ cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, in
         for (; tiles && !fits; tiles /= fits ? 1 : 2)
             for (int buffers = 2; buffers >= least_buffers && !fits; buffers--) {
                 const int64_t all = bytes(units, TILE_STREAMS * tiles, buffers);
-                fits = all <= CLUSTER_SHARED;
+                fits = all <= CLUSTER_SHARED && (rnn_tensor_fits(a) || a->batch <= int64_t(TILE_STREAMS) * tiles * at_once);
                 if (fits) found = {blocks, units, tiles, buffers, static_cast<size_t>(all)};
             }
     }
@@ -105,12 +112,6 @@ template <class Kind> __device__ inline void store_operand(typename Kind::Number
         *to = to_tf32(x);
     else
         store(to, x);
-}
-
-/* By matrix units where the kernels with a launch per frame take them, else in float, of units in which these sum alike. */
-inline bool cluster_fits(const xph_rnn_args *a)
-{
-    return rnn_tensor_fits(a) || (rnn_fits(a) && a->type == XPH_F32 && a->hidden && a->hidden % GROUP == 0);
 }
 
 /* f(tiles as a constant) */

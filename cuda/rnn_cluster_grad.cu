@@ -8,7 +8,8 @@
 
 using namespace rnn_back;
 
-namespace
+/* Has a name for compilers that find fault with what no kernel of an older processor calls. */
+namespace rnn_cluster_products
 {
 
 constexpr int SHARE_UNITS = 16, MOST_UNITS = 48, MOST_OF_LARGEST = 32;
@@ -128,6 +129,13 @@ template <class Kind, int G, int TILES> struct products_of {
 template <int G, int TILES> struct products_of<by_float, G, TILES> {
     using type = by_floats<G, TILES>;
 };
+
+}  // namespace rnn_cluster_products
+
+using namespace rnn_cluster_products;
+
+namespace
+{
 
 /* ---- a cluster ---- */
 
