@@ -1,5 +1,5 @@
-/* LSTM and GRU by clusters, forward (rnn_cluster.cuh). A warp makes all gates of 8 units, a lane ends with those of one unit for
- * some of the streams. c, and h of a GRU, stay in registers. h lies in shared memory twice, so that a frame takes one
+/* LSTM and GRU by clusters, forward (rnn_cluster.cuh). A warp makes all gates of 8 units, a lane ends with those of one unit
+ * for some of the streams. c, and h of a GRU, stay in registers. h lies in shared memory twice, so that a frame takes one
  * barrier. What the host wants of a frame is written, and the inputs of the next one are read, while the blocks wait for each
  * other.
  */

@@ -32,8 +32,8 @@ template <class Kind_, int G_, int TILES> struct by_units {
 
     __device__ by_units(int lane_, int warp, int) : lane(lane_), gate(warp % G), tile(warp / G) {}
 
-    /* Where in w word `word` of gate `of` and W's column `unit` lies. w: [gate][tile][step][STEP], of a step the words t and t + 4
-     * of the units g and g + 8. */
+    /* Where in w a word of gate `of` and W's column `unit` lies. w: [gate][tile][step][STEP], of a step the words t and
+     * t + 4 of the units g and g + 8. */
     static __device__ int place(int of, int word, int unit, int units, int words)
     {
         const int step = word / GROUP * 2 + word % 4 / 2, at = unit % 8 * 4 + word % GROUP / 4;
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(most_units(TILES) / SHARE_UNITS *products_of<K
         const bool first = time + 1 == a.time;
         if (!first) {
             product.multiply(w, passed + at * STREAMS * ld, ld, units, words, parts);
-            if (b.buffers == 1) xph_cluster_arrive();
+            if (b.buffers == 1 && time > last) xph_cluster_arrive();
             __syncthreads();
             if (b.buffers == 2) at ^= 1;
         }
