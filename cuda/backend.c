@@ -145,8 +145,8 @@ static exphil_status no_room(xph_cuda_stream *stream, const char *name)
     char text[160];
     if (stream->recording) stream->spoilt = 1;
     if (atomic_exchange(&device->no_room, 1)) return EXPHIL_E_UNSUPPORTED;
-    snprintf(text, sizeof text, "cuda:%d: no room for the clusters of %s; other kernels do it", device->ordinal,
-             name);
+    snprintf(text, sizeof text, "cuda:%d: no room for the clusters of %s; other kernels do it",
+             device->ordinal, name);
     device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
     return EXPHIL_E_UNSUPPORTED;
 }

@@ -43,9 +43,9 @@ template <class Kind_, int G, int TILES> struct by_units {
         for (int group = 0; group < words / GROUP; group++) {
             XPH_UNROLL
             for (int gate = 0; gate < G; gate++) {
-                const float4 v =
-                    __ldg(reinterpret_cast<const float4 *>(from + int64_t(gate) * words * Kind::PER_WORD * words) +
-                          group * (GROUP / QUAD));
+                const float4 v = __ldg(
+                    reinterpret_cast<const float4 *>(from + int64_t(gate) * words * Kind::PER_WORD * words) +
+                    group * (GROUP / QUAD));
                 const int next = gates_of(gate / 2);
                 unsigned *to = w + 2 * group * STEP + lane_at(gate / 2) + gate % 2;
                 to[0] = operand<Kind>(v.x);
@@ -168,7 +168,7 @@ __device__ inline void send(Number *rows, int ld, unsigned rank, unsigned blocks
 
 /* w: rows of `words` words, as the units read them. */
 template <class Stored, class Kind, int G, int TILES>
-__global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS *WARP, 1)
+__global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS * WARP, 1)
     rnn_cluster(const xph_rnn_args a, const float *packed, const int units)
 {
     XPH_ENTER();
@@ -301,7 +301,8 @@ bool counts_are_short(const xph_rnn_args *a)
 
 bool rnn_cluster_ready(const xph_rnn_args *a)
 {
-    const bool ready = rnn_tensor_fits(a) ? rnn_tensor_ready(a) : a->w && in_quads(a->w, a->hidden, a->hidden);
+    const bool ready =
+        rnn_tensor_fits(a) ? rnn_tensor_ready(a) : a->w && in_quads(a->w, a->hidden, a->hidden);
     return ready && counts_are_short(a);
 }
 

@@ -87,7 +87,8 @@ cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, in
         for (; tiles && !fits; tiles /= fits ? 1 : 2)
             for (int buffers = 2; buffers >= least_buffers && !fits; buffers--) {
                 const int64_t all = bytes(units, TILE_STREAMS * tiles, buffers);
-                fits = all <= CLUSTER_SHARED && (rnn_tensor_fits(a) || a->batch <= int64_t(TILE_STREAMS) * tiles * at_once);
+                fits = all <= CLUSTER_SHARED &&
+                       (rnn_tensor_fits(a) || a->batch <= int64_t(TILE_STREAMS) * tiles * at_once);
                 if (fits) found = {blocks, units, tiles, buffers, static_cast<size_t>(all)};
             }
     }

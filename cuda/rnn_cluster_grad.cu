@@ -45,9 +45,9 @@ template <class Kind_, int G_, int TILES> struct by_units {
                              float *parts) const
     {
         float sum[TILES][2][4] = {}; /* of every second step */
-        const four_words *from = reinterpret_cast<const four_words *>(w) +
-                                 (gate * (units / SHARE_UNITS) + tile) * (words / STEP_WORDS) * (STEP / QUAD) +
-                                 lane;
+        const four_words *from =
+            reinterpret_cast<const four_words *>(w) +
+            (gate * (units / SHARE_UNITS) + tile) * (words / STEP_WORDS) * (STEP / QUAD) + lane;
         const float4 *h = reinterpret_cast<const float4 *>(d + lane / 4 * ld + gate * words) + lane % 4;
         for (int group = 0; group < words / GROUP; group++, from += 2 * STEP / QUAD, h += GROUP / QUAD) {
             float4 x[TILES];
@@ -140,8 +140,7 @@ namespace
 /* ---- a cluster ---- */
 
 /* from: column 0 of the block. A word is one number or two, of neighbouring rows of W. A warp takes ONCE of them at a time. */
-template <class Products>
-__device__ inline void bring(unsigned *w, const float *from, int units, int hidden)
+template <class Products> __device__ inline void bring(unsigned *w, const float *from, int units, int hidden)
 {
     using Kind = typename Products::Kind;
     constexpr int ONCE = 8, EACH = Kind::PER_WORD;
@@ -193,7 +192,8 @@ struct back_args {
 };
 
 template <class Stored, class Kind, int G, int TILES>
-__global__ void __launch_bounds__(most_units(TILES) / SHARE_UNITS *products_of<Kind, G, TILES>::type::WARPS *WARP, 1)
+__global__ void
+__launch_bounds__(most_units(TILES) / SHARE_UNITS * products_of<Kind, G, TILES>::type::WARPS * WARP, 1)
     rnn_cluster_back(const back_args b)
 {
     XPH_ENTER();
@@ -233,9 +233,7 @@ __global__ void __launch_bounds__(most_units(TILES) / SHARE_UNITS *products_of<K
     };
     bring<Products>(w, static_cast<const float *>(a.w) + unit0, units, hidden);
     for (int i = thread; i < b.buffers * STREAMS * ld; i += threads) passed[i] = 0.0f;
-    each([&](int e, int row, int unit) {
-        next[e] = carried_from_end<G>(b.g, stream0 + row, unit0 + unit);
-    });
+    each([&](int e, int row, int unit) { next[e] = carried_from_end<G>(b.g, stream0 + row, unit0 + unit); });
     begin(a.time - 1);
     xph_cluster_sync(); /* every block is there */
     const int64_t last = b.g.dstate_in ? -1 : 0;

@@ -35,7 +35,7 @@ struct frame {
     const void *from; /* recurrent gradients of the gates of frame t + 1, [batch][ld]; NULL: there is none */
     void *to;         /* of frame t */
     int64_t ld;
-    float *aside;         /* [batch][H] what passes W by: dc of an LSTM, dh z of a GRU */
+    float *aside; /* [batch][H] what passes W by: dc of an LSTM, dh z of a GRU */
     back_rows rows;
     bool quads_w, quads_from;
 };
@@ -154,8 +154,7 @@ __device__ inline void product(const frame &f, const place<Tile> &p, int64_t str
 /* ---- cells ---- */
 
 template <class Stored, class Number, int G>
-__device__ inline void give(const frame &f, int64_t stream, int64_t unit, const cell<G> &v,
-                            const gates<G> &d)
+__device__ inline void give(const frame &f, int64_t stream, int64_t unit, const cell<G> &v, const gates<G> &d)
 {
     const int64_t hidden = f.g.fwd.hidden;
     Number *to = static_cast<Number *>(f.to) + stream * f.ld + unit;

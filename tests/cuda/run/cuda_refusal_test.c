@@ -293,9 +293,12 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_refused_nothing_said), cmocka_unit_test(training_goes_on),
-        cmocka_unit_test(one_product_of_three_refused), cmocka_unit_test(clusters_find_no_room),
-        cmocka_unit_test(play_goes_on),                 cmocka_unit_test(a_limit_is_met_at_creation),
+        cmocka_unit_test(nothing_refused_nothing_said),
+        cmocka_unit_test(training_goes_on),
+        cmocka_unit_test(one_product_of_three_refused),
+        cmocka_unit_test(clusters_find_no_room),
+        cmocka_unit_test(play_goes_on),
+        cmocka_unit_test(a_limit_is_met_at_creation),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
