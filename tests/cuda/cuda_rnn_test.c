@@ -248,6 +248,19 @@ static void gradient_in_one_buffer(void **state)
     gradient_shape(&s, XPH_F32, XPH_MATH_TF32);
 }
 
+/* More than every device has to give: 16 blocks. */
+static void sixteen_blocks(void **state)
+{
+    const shape s = {XPH_RNN_GRU, 1, 6, 512, 0, 3, true};
+    case_seed(191);
+    layer l = layer_make(&s);
+    kt_case c = forward_case(&l);
+    device_case d = on_device(&c, xph_cuda_rnn, &l, XPH_BF16, offsetof(xph_rnn_args, reset));
+    device_check(&d);
+    case_release();
+    gradient_shape(&s, XPH_BF16, XPH_MATH_F32);
+}
+
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_rnn_args *args = given;
@@ -527,6 +540,7 @@ int main(void)
         cmocka_unit_test(gradient),
         cmocka_unit_test(gradient_tf32),
         cmocka_unit_test(gradient_in_one_buffer),
+        cmocka_unit_test(sixteen_blocks),
         cmocka_unit_test(frames_have_the_bits_of_a_chunk),
         cmocka_unit_test(extremes_saturate),
         cmocka_unit_test(narrow_weights),
