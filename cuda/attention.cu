@@ -1,4 +1,5 @@
 /* Causal sliding-window attention, forward:
+ *   cudnn   long chunks of 16-bit rows, where that library is: cudnn.c
  *   step    one frame: a block takes heads of a stream, and moves their ring on itself
  *   plain   any shape: a warp takes a frame, its lanes 32 keys, then the columns
  *   tiles   chunks of up to 128 columns: attention_tile.cu, by chains of fmaf or by matrix units
@@ -175,6 +176,7 @@ template <attention_unit UNIT> int tile_launch(const void *args, cudaStream_t st
 
 const xph_cuda_candidate xph_cuda_attention[] = {
     {"attention_step", step_accepts, nullptr, step_launch},
+    {"attention_cudnn", xph_cudnn_attention_accepts, xph_cudnn_attention_scratch, xph_cudnn_attention},
     {"attention_matrices", tile_accepts<ATTENTION_MATRICES>, nullptr, tile_launch<ATTENTION_MATRICES>},
     {"attention_tile", tile_accepts<ATTENTION_CHAINS>, nullptr, tile_launch<ATTENTION_CHAINS>},
     {"attention_plain", plain_accepts, nullptr, plain_launch},

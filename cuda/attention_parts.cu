@@ -1,5 +1,5 @@
-/* What attention in any shape and attention by tiles both call: the ring after a chunk, and the sum of what tiles leave for
- * the bias. */
+/* What attention in any shape, by tiles and by a library call: the ring after a chunk, the bias as a matrix, and the sum of
+ * what tiles leave for the bias. */
 #include "attention_frame.cuh"
 #include "attention_grad.cuh"
 #include "fold.cuh"
@@ -57,7 +57,24 @@ template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t
     attention_count_ring(a, stream);
 }
 
+/* A row of the matrix is blockIdx.x: heads, then frames. */
+template <class Unused = void>
+__global__ void __launch_bounds__(RING_THREADS) bias_rows(const xph_attention_args a, float *to)
+{
+    XPH_ENTER();
+    const int time = static_cast<int>(a.time), row = static_cast<int>(blockIdx.x), t = row % time;
+    const float *bias = static_cast<const float *>(a.bias) + row / time * a.window;
+    for (int j = static_cast<int>(threadIdx.x); j < time; j += RING_THREADS)
+        to[int64_t(row) * time + j] = j <= t && t - j < a.window ? load(bias + (t - j)) : 0.0f;
+}
+
 }  // namespace
+
+int xph_attention_spread_bias(const xph_attention_args *a, float *to, cudaStream_t stream)
+{
+    XPH_LAUNCH((bias_rows<>), dim3(as_grid(a->heads * a->time)), dim3(RING_THREADS), 0, stream, *a, to);
+    return cudaGetLastError();
+}
 
 void attention_count_ring(const xph_attention_args *a, cudaStream_t stream)
 {

@@ -11,6 +11,11 @@
 namespace
 {
 
+struct fixing {
+    const xph_attention_args *a;
+    const float *stats;
+};
+
 template <class Unit, class Stored, int DIM> struct forward_tile {
     using number = typename Unit::number;
     static constexpr int LD = DIM + Unit::PAD, ROWS = Unit::ROWS, COLUMNS = Unit::columns_of(DIM);
@@ -97,12 +102,36 @@ template <class Unit, class Stored, int DIM> struct forward_tile {
         return *found;
     }
 
-    static int run(const xph_attention_args *a, cudaStream_t stream);
+    /* stats: only the tiles that are cut, as xph_attention_fix has it; null: all. */
+    static int launch(const xph_attention_args *a, const float *stats, cudaStream_t stream);
+    static int run(const xph_attention_args *a, cudaStream_t stream) { return launch(a, nullptr, stream); }
+    static int run(const fixing *f, cudaStream_t stream) { return launch(f->a, f->stats, stream); }
 };
+
+/* Whether all frames of the tile see what they would of a stream that is one episode and has no ring. */
+__device__ inline bool is_whole(const head_view &v, int t0, const int *first)
+{
+    bool whole = true;
+    XPH_UNROLL
+    for (int r = tile_lane(); r < TILE; r += WARP) {
+        const int edge = t0 + r - v.window + 1;
+        whole = whole && (t0 + r >= v.time || first[r] == (edge > 0 ? edge : 0));
+    }
+    return __all_sync(ALL_LANES, whole);
+}
+
+__device__ inline void take_stats(const xph_attention_args &a, const head_view &v, const tile_place &p,
+                                  const float *stats)
+{
+    const int t = p.t0 + static_cast<int>(threadIdx.x);
+    if (a.saved && threadIdx.x < TILE && t < v.time)
+        static_cast<float *>(a.saved)[(v.row + t) * a.heads + v.head] =
+            load(stats + (p.stream * a.heads + v.head) * v.time + t);
+}
 
 template <class Unit, class Stored, int DIM>
 __global__ void __launch_bounds__(TILE_THREADS, (forward_tile<Unit, Stored, DIM>::BLOCKS))
-    attention_tile(const xph_attention_args a)
+    attention_tile(const xph_attention_args a, const float *stats)
 {
     XPH_ENTER();
     using work = forward_tile<Unit, Stored, DIM>;
@@ -118,6 +147,15 @@ __global__ void __launch_bounds__(TILE_THREADS, (forward_tile<Unit, Stored, DIM>
     XPH_UNROLL
     for (int i = 0; i < work::ROWS; i++) of.base[i] = UNSEEN, of.total[i] = 0.0f;
     find_first(a, v, p.t0, first);
+    if constexpr (sizeof(Stored) < sizeof(float)) {
+        if (stats) {
+            __syncthreads();
+            if (is_whole(v, p.t0, first)) {
+                take_stats(a, v, p, stats);
+                return;
+            }
+        }
+    }
     fill_queries<Unit, DIM, Stored>(a, v, p.t0, tiles);
     __syncthreads();
     const int oldest = first[0];
@@ -153,12 +191,12 @@ __global__ void __launch_bounds__(TILE_THREADS, (forward_tile<Unit, Stored, DIM>
 }
 
 template <class Unit, class Stored, int DIM>
-int forward_tile<Unit, Stored, DIM>::run(const xph_attention_args *a, cudaStream_t stream)
+int forward_tile<Unit, Stored, DIM>::launch(const xph_attention_args *a, const float *stats, cudaStream_t stream)
 {
     const unsigned blocks = as_grid(a->batch * a->heads * blocks_of(a->time, TILE));
     const int error = allow_shared(attention_tile<Unit, Stored, DIM>, SHARED);
     if (error) return error;
-    XPH_LAUNCH((attention_tile<Unit, Stored, DIM>), dim3(blocks), dim3(TILE_THREADS), SHARED, stream, *a);
+    XPH_LAUNCH((attention_tile<Unit, Stored, DIM>), dim3(blocks), dim3(TILE_THREADS), SHARED, stream, *a, stats);
     attention_move_ring(a, stream);
     return cudaGetLastError();
 }
@@ -174,4 +212,15 @@ bool attention_tile_accepts(const xph_attention_args *a, attention_unit unit)
 int attention_tile_launch(const xph_attention_args *a, attention_unit unit, cudaStream_t stream)
 {
     return attention_by_unit<forward_tile>(a, unit, a, stream);
+}
+
+bool xph_attention_fix_accepts(const xph_attention_args *a)
+{
+    return attention_tile_accepts(a, ATTENTION_MATRICES);
+}
+
+int xph_attention_fix(const xph_attention_args *a, const float *stats, cudaStream_t stream)
+{
+    const fixing f = {a, stats};
+    return attention_by_unit<forward_tile>(a, ATTENTION_MATRICES, &f, stream);
 }

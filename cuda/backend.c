@@ -114,6 +114,7 @@ static void device_close(xph_device *base)
     {
         XPH_ON(base);
         xph_blaslt_close(device);
+        xph_cudnn_close(device);
         cudaStreamDestroy(device->words);
         xph_cuda_memory_close(device);
     }
@@ -127,7 +128,9 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
 {
     XPH_ON(device);
     uint32_t bit;
+    xph_cudnn_for(device, NULL);
     const xph_cuda_candidate *candidate = xph_cuda_choose(op, args, info->refused, &bit);
+    xph_cudnn_for(NULL, NULL);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;
     *info = (xph_op_info){.kernel = (const xph_kernel *)candidate,
                           .name = candidate->name,
@@ -156,9 +159,11 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
 {
     XPH_ON(stream->device);
     const xph_cuda_candidate *candidate = (const xph_cuda_candidate *)kernel;
+    xph_cudnn_for(stream->device, stream);
     RANGE_BEGIN(candidate->name);
     int code = candidate->launch(args, ((xph_cuda_stream *)stream)->stream);
     RANGE_END();
+    xph_cudnn_for(NULL, NULL);
     if (code == XPH_CUDA_REFUSED) return EXPHIL_E_UNSUPPORTED;
     if (code == XPH_CUDA_NO_ROOM) return no_room((xph_cuda_stream *)stream, candidate->name);
     return xph_cuda_told(stream->device, (cudaError_t)code, candidate->name,
@@ -260,6 +265,7 @@ static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_devi
         status = open_streams(made);
         if (status < 0) xph_cuda_fail(error, status, 0, "cuda:%d gave no stream", ordinal);
         if (status >= 0) made->blaslt = xph_blaslt_open(made);
+        if (status >= 0) xph_cudnn_open(made);
     }
     if (status < 0) {
         host->free(host->context, made, sizeof *made);

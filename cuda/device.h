@@ -111,6 +111,12 @@ exphil_status xph_blaslt_prepare(xph_cuda_stream *stream);
 void xph_blaslt_forget(xph_cuda_stream *stream);
 size_t xph_blaslt_bytes(const xph_device *device); /* of a workspace; 0 without cuBLASLt */
 
+/* cuDNN, where the machine has it: opened by name when attention first asks for it (cudnn.c). for: whose work this thread
+ * does, for what there is to say; NULL: nobody's. */
+void xph_cudnn_open(const xph_cuda_device *device);
+void xph_cudnn_close(const xph_cuda_device *device);
+void xph_cudnn_for(const xph_device *device, xph_stream *stream);
+
 /* Sums over ranks (nccl.c). */
 exphil_status xph_cuda_comm_id(uint8_t id[XPH_COMM_ID_BYTES], exphil_error *error);
 exphil_status xph_cuda_comm_open(xph_device *device, const xph_comm_args *args, xph_comm **comm,

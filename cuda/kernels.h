@@ -65,6 +65,16 @@ int xph_narrow_linear(const void *args, struct CUstream_st *stream);
 bool xph_narrow_accepts_pack(const void *args);
 int xph_narrow_pack(const void *args, struct CUstream_st *stream);
 
+/* Attention by cuDNN (cudnn.c), and what that leaves to kernels. fix_accepts: whether they can. spread_bias: bias as a matrix
+ * [heads, time, time], 0 where nothing is seen. fix: y and saved of the tiles that a reset or the ring cuts; saved of all
+ * others is made of stats [batch, heads, time]; the ring moves on. */
+bool xph_cudnn_attention_accepts(const void *args);
+size_t xph_cudnn_attention_scratch(const void *args);
+int xph_cudnn_attention(const void *args, struct CUstream_st *stream);
+bool xph_attention_fix_accepts(const xph_attention_args *a);
+int xph_attention_spread_bias(const xph_attention_args *a, float *to, struct CUstream_st *stream);
+int xph_attention_fix(const xph_attention_args *a, const float *stats, struct CUstream_st *stream);
+
 /* own = the sum over ranks of one slice (ranks.cu), for sums over ranks (nccl.c): that of `rank` is own itself, those of the
  * others are rows of `others`, `stride` numbers apart; the row of `rank` is not read. tree: in the order of XPH_COMM_TREE. Gives
  * a cudaError_t. */

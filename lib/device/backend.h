@@ -248,6 +248,9 @@ typedef struct xph_attention_args {
     /* lagging: state_out already holds what was state_in one frame ago (time is 1), so only the slot that
      * state_in wrote last is copied to it */
     int32_t lagging, math;
+    /* nonzero: streams begin with a reset and hold no other that matters. Believed for the choice of a kernel alone:
+     * results are right either way */
+    int32_t fresh, reserved;
     int64_t batch, time, heads, dim, window;
     const void *qkv; /* [M, 3*A*dim]: q | k | v */
     int64_t ldqkv;

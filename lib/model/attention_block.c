@@ -29,6 +29,7 @@ static xph_attention_args attention_args(const xph_plan *plan, const xph_saved *
     return (xph_attention_args){.type = plan->type,
                                 .math = plan->math,
                                 .method = plain ? XPH_ATTENTION_PLAIN : XPH_ATTENTION_AUTO,
+                                .fresh = plan->model->shape.mode == EXPHIL_MODE_WINDOW,
                                 .batch = plan->batch,
                                 .time = plan->time,
                                 .heads = c->attention_heads,
