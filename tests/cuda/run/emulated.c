@@ -55,6 +55,17 @@ fake_blaslt *emulated_blaslt(void)
     return fake;
 }
 
+fake_cudnn *emulated_cudnn(void)
+{
+    void *library = dlopen(EMULATED_CUDNN, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    fake_cudnn *fake = find(library, "fake");
+    fake->call = emulated_gpu()->call;
+    fake->capturing = emulated_gpu()->capturing;
+    fake->spoil = emulated_gpu()->spoil_capture;
+    return fake;
+}
+
 fake_nccl *emulated_nccl(int devices)
 {
     void *library = dlopen(EMULATED_NCCL, RTLD_NOW | RTLD_LOCAL),

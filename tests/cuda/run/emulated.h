@@ -4,6 +4,7 @@
 
 #include "emu_control.h"
 #include "fake_blaslt.h"
+#include "fake_cudnn.h"
 #include "fake_nccl.h"
 #include "test.h"
 #include "test_places.h"
@@ -13,6 +14,9 @@
 #define EMULATED_NCCL   EMULATED_FOLDER "/libfake_nccl.so"
 /* For EXPHIL_CUBLASLT, before a device is opened. */
 #define EMULATED_BLASLT EMULATED_FOLDER "/libfake_cublasLt.so"
+
+/* For EXPHIL_CUDNN. */
+#define EMULATED_CUDNN  EMULATED_FOLDER "/libfake_cudnn.so"
 
 /* What of emu_control.h the tests use, found in the plugin that is loaded. */
 typedef struct emulated {
@@ -42,6 +46,8 @@ void emulated_clean(void);
 exphil_context *emulated_context(void);
 /* The stand-in for cuBLASLt, at work on this device. */
 fake_blaslt *emulated_blaslt(void);
+/* The stand-in for cuDNN, likewise. */
+fake_cudnn *emulated_cudnn(void);
 /* The stand-in for NCCL, over so many devices. */
 fake_nccl *emulated_nccl(int devices);
 
