@@ -28,9 +28,9 @@ enum {
     DN_INTERNAL_ERROR = 4000,
     DN_EXECUTION_FAILED = 5000, /* and up to 5999 */
     DN_STATUS_END = 6000
-};                                                                               /* cudnnStatus_t */
+};                                                                                  /* cudnnStatus_t */
 enum { DN_FLOAT = 0, DN_HALF = 2, DN_INT32 = 4, DN_BFLOAT16 = 9, DN_BOOLEAN = 11 }; /* cudnnDataType_t */
-enum { DN_REDUCE_ADD = 0, DN_REDUCE_MAX = 3 };                                   /* cudnnReduceTensorOp_t */
+enum { DN_REDUCE_ADD = 0, DN_REDUCE_MAX = 3 }; /* cudnnReduceTensorOp_t */
 enum {
     DN_POINTWISE_ADD = 0,
     DN_POINTWISE_MUL = 1,
@@ -42,8 +42,8 @@ enum {
     DN_POINTWISE_CMP_GE = 303,
     DN_POINTWISE_GEN_INDEX = 501,
     DN_POINTWISE_SELECT = 601
-};                                                        /* cudnnPointwiseMode_t */
-enum { DN_HEURISTIC_FALLBACK = 2, DN_HEURISTIC_A = 3 };   /* cudnnBackendHeurMode_t */
+};                                                         /* cudnnPointwiseMode_t */
+enum { DN_HEURISTIC_FALLBACK = 2, DN_HEURISTIC_A = 3 };    /* cudnnBackendHeurMode_t */
 enum { DN_NOTE_NONDETERMINISTIC = 4, DN_NOTES_MOST = 16 }; /* cudnnBackendNumericalNote_t */
 
 enum {
@@ -76,7 +76,7 @@ enum {
     DN_REDUCTION = 21,
     DN_OP_REDUCTION = 22,
     DN_DEVICE = 38 /* 9.8 and newer */
-};             /* cudnnBackendDescriptorType_t */
+};                 /* cudnnBackendDescriptorType_t */
 
 enum {
     DN_POINTWISE_MODE = 0,

@@ -77,9 +77,9 @@ typedef struct shape {
 
 /* Streams that begin anew; short windows with a ring, with resets, with a padding of rows; an odd number of frames. */
 static const shape shapes[] = {
-    {4, 512, 1, 64, 600, -1, 0, 1, 0},     {4, 512, 1, 64, 512, 90, -1, 1, 0},
-    {7, 513, 1, 40, 100, -1, 0, 1, 8},     {3, 520, 2, 88, 60, 60, 0, 0, 0},
-    {4, 577, 1, 88, 30, 12, 130, 0, 24},   {2, 512, 2, 128, 128, 128, 64, 0, 0},
+    {4, 512, 1, 64, 600, -1, 0, 1, 0},   {4, 512, 1, 64, 512, 90, -1, 1, 0},
+    {7, 513, 1, 40, 100, -1, 0, 1, 8},   {3, 520, 2, 88, 60, 60, 0, 0, 0},
+    {4, 577, 1, 88, 30, 12, 130, 0, 24}, {2, 512, 2, 128, 128, 128, 64, 0, 0},
     {8, 512, 1, 32, 512, -1, 200, 1, 0},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -128,7 +128,8 @@ static kt_case case_of(const shape *s, const layer *l)
                                      .window = s->window,
                                      .fresh = s->fresh,
                                      .reset = l->reset};
-    return KT_CASE("attention", XPH_OP_ATTENTION, args, offsetof(xph_attention_args, scratch), tensors, s->pad);
+    return KT_CASE("attention", XPH_OP_ATTENTION, args, offsetof(xph_attention_args, scratch), tensors,
+                   s->pad);
 }
 
 static device_case on_device(const kt_case *c, const layer *l, xph_type type)
@@ -237,9 +238,15 @@ static void what_is_not_given_to_it(void **state)
     assert_int_equal(fake->wrong, before);
     assert_int_equal(said.warnings, 0);
     closed(device);
-    assert_false(xph_cudnn_attention_accepts(
-        &(xph_attention_args){.type = XPH_BF16, .batch = 4, .time = 512, .heads = 1, .dim = 64, .window = 512,
-                              .fresh = 1, .ldqkv = 192, .ldy = 64}));
+    assert_false(xph_cudnn_attention_accepts(&(xph_attention_args){.type = XPH_BF16,
+                                                                   .batch = 4,
+                                                                   .time = 512,
+                                                                   .heads = 1,
+                                                                   .dim = 64,
+                                                                   .window = 512,
+                                                                   .fresh = 1,
+                                                                   .ldqkv = 192,
+                                                                   .ldy = 64}));
 }
 
 /* Whatever it answers when it is asked; and then it is not asked again. */
@@ -250,12 +257,16 @@ static void what_it_refuses_when_asked(void **state)
         size_t wants;
         const char *text;
     } ways[] = {
-        {FAKE_DNN_AT_START, DN_NOT_INITIALIZED, 0, "cuDNN does not start, attention by own kernels: status 1001"},
+        {FAKE_DNN_AT_START, DN_NOT_INITIALIZED, 0,
+         "cuDNN does not start, attention by own kernels: status 1001"},
         {FAKE_DNN_AT_QUERY, DN_NOT_SUPPORTED_SHAPE, 0,
-         "cuda:0: cuDNN refuses attention of 4 x 512 frames, 1 heads of 64, window 512 (bf16; distances of rows 192 64): "
+         "cuda:0: cuDNN refuses attention of 4 x 512 frames, 1 heads of 64, window 512 (bf16; distances of "
+         "rows 192 64): "
          "status 3002 (NOT_SUPPORTED) when asked for the choice of an engine; own kernels do it"},
-        {FAKE_DNN_AT_QUERY, FAKE_DNN_NO_ENGINE, 0, "status -1 (no engine) when asked for the choice of an engine"},
-        {FAKE_DNN_AT_QUERY, FAKE_DNN_UNORDERED, 0, "status -1 (no engine) when asked for the choice of an engine"},
+        {FAKE_DNN_AT_QUERY, FAKE_DNN_NO_ENGINE, 0,
+         "status -1 (no engine) when asked for the choice of an engine"},
+        {FAKE_DNN_AT_QUERY, FAKE_DNN_UNORDERED, 0,
+         "status -1 (no engine) when asked for the choice of an engine"},
         {FAKE_DNN_AT_PLAN, DN_INTERNAL_ERROR, 0, "status 4000 (INTERNAL_ERROR) when asked for a plan"},
         {FAKE_DNN_NOWHERE, 0, (size_t)1 << 30, "status -1 (no engine) when asked for the workspace"},
     };
@@ -277,6 +288,20 @@ static void what_it_refuses_when_asked(void **state)
         assert_true(is_taken(device, &shapes[0], XPH_BF16)); /* a device that is opened anew asks anew */
         closed(device);
     }
+}
+
+/* They share plans and a handle, and the last one closes both. */
+static void several_contexts_of_a_device(void **state)
+{
+    xph_device *one = opened(), *other = opened();
+    const int before = fake->plans;
+    assert_true(is_taken(one, &shapes[0], XPH_BF16));
+    assert_true(is_taken(other, &shapes[0], XPH_BF16));
+    assert_int_equal(fake->plans, before + 1);
+    gpu->device_close(one);
+    assert_true(fake->alive > 0);
+    assert_true(is_taken(other, &shapes[0], XPH_BF16));
+    closed(other);
 }
 
 static int set_up(void **state)
@@ -301,6 +326,7 @@ int main(void)
         cmocka_unit_test(what_is_not_asked_for),
         cmocka_unit_test(what_is_not_given_to_it),
         cmocka_unit_test(what_it_refuses_when_asked),
+        cmocka_unit_test(several_contexts_of_a_device),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -79,12 +79,10 @@ static xph_cudnn_shape shape_of(int64_t time, int64_t dim, int64_t window, int t
     return (xph_cudnn_shape){4, 2, time, dim, window, 6 * dim + pad, 2 * dim + pad, type, 0};
 }
 
-static const xph_cudnn_shape known[] = {{32, 4, 512, 64, 512, 768, 256, DN_BFLOAT16, 0},
-                                        {32, 4, 512, 64, 60, 768, 256, DN_HALF, 0},
-                                        {4, 2, 577, 88, 30, 552, 200, DN_BFLOAT16, 0},
-                                        {7, 1, 513, 40, 100, 128, 48, DN_HALF, 0},
-                                        {2, 2, 2048, 128, 700, 768, 256, DN_BFLOAT16, 0},
-                                        {8, 1, 512, 8, 512, 24, 8, DN_BFLOAT16, 0}};
+static const xph_cudnn_shape known[] = {
+    {32, 4, 512, 64, 512, 768, 256, DN_BFLOAT16, 0},  {32, 4, 512, 64, 60, 768, 256, DN_HALF, 0},
+    {4, 2, 577, 88, 30, 552, 200, DN_BFLOAT16, 0},    {7, 1, 513, 40, 100, 128, 48, DN_HALF, 0},
+    {2, 2, 2048, 128, 700, 768, 256, DN_BFLOAT16, 0}, {8, 1, 512, 8, 512, 24, 8, DN_BFLOAT16, 0}};
 enum { KNOWN = sizeof known / sizeof *known };
 
 /* Every attribute is one of the real library's, of its type, and a graph is finalized without a GPU. */
@@ -96,7 +94,8 @@ static void the_graph_is_finalized(void **state)
         xph_cudnn_graph g;
         const int status = xph_cudnn_graph_make(&lib, NULL, &known[i], &g);
         if (status) fail_msg("shape %zu: status %d for %s", i, status, g.where);
-        assert_int_equal(g.tensors, known[i].window < known[i].time ? XPH_CUDNN_TENSORS : XPH_CUDNN_TENSORS - 1);
+        assert_int_equal(g.tensors,
+                         known[i].window < known[i].time ? XPH_CUDNN_TENSORS : XPH_CUDNN_TENSORS - 1);
         xph_cudnn_graph_drop(&lib, &g);
     }
 }
@@ -118,7 +117,8 @@ static dn_desc described(const dn_library *lib, int compute, int processors, int
         "\"l2CacheSize\":%d}",
         compute, processors, shared, cache);
     assert_int_equal(lib->cudnnBackendCreateDescriptor(DN_DEVICE, &device), DN_SUCCESS);
-    assert_int_equal(lib->cudnnBackendSetAttribute(device, DN_DEVICE_JSON, DN_OF_CHAR, length + 1, text), DN_SUCCESS);
+    assert_int_equal(lib->cudnnBackendSetAttribute(device, DN_DEVICE_JSON, DN_OF_CHAR, length + 1, text),
+                     DN_SUCCESS);
     assert_int_equal(lib->cudnnBackendFinalize(device), DN_SUCCESS);
     return device;
 }

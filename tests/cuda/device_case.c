@@ -65,7 +65,8 @@ static void *give(const device_case *d, const kt_tensor *t)
 {
     xph_type type = type_of(d, t);
     int64_t ld = ld_of(d->test, t), elements = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
-    const size_t bytes = (size_t)elements * device_bytes(type), align = d->align ? d->align : device_bytes(type);
+    const size_t bytes = (size_t)elements * device_bytes(type),
+                 align = d->align ? d->align : device_bytes(type);
     void *to = emu_alloc((bytes + align - 1) / align * align, align);
     assert_non_null(to);
     for (int64_t i = 0; t->x && i < t->rows * t->width; i++)

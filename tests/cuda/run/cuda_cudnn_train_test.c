@@ -117,12 +117,16 @@ static void training_goes_on(void **state)
 {
     static const way ways[] = {
         {"at start", FAKE_DNN_AT_START, DN_NOT_INITIALIZED, 0, "status 1001 (NOT_INITIALIZED)"},
-        {"at query", FAKE_DNN_AT_QUERY, DN_NOT_SUPPORTED_SHAPE, 0, "status 3002 (NOT_SUPPORTED) when asked for"},
+        {"at query", FAKE_DNN_AT_QUERY, DN_NOT_SUPPORTED_SHAPE, 0,
+         "status 3002 (NOT_SUPPORTED) when asked for"},
         {"no engine", FAKE_DNN_AT_QUERY, FAKE_DNN_NO_ENGINE, 0, "status -1 (no engine) when asked for"},
-        {"at plan", FAKE_DNN_AT_PLAN, DN_INTERNAL_ERROR, 0, "status 4000 (INTERNAL_ERROR) when asked for a plan"},
+        {"at plan", FAKE_DNN_AT_PLAN, DN_INTERNAL_ERROR, 0,
+         "status 4000 (INTERNAL_ERROR) when asked for a plan"},
         {"at run", FAKE_DNN_AT_RUN, DN_NOT_SUPPORTED, 0, "status 3000 (NOT_SUPPORTED) when it was to run"},
-        {"in a recording", FAKE_DNN_IN_CAPTURE, DN_INTERNAL_ERROR, 0, "status 4000 (INTERNAL_ERROR) when it was to run"},
-        {"ending a recording", FAKE_DNN_IN_CAPTURE, DN_NOT_SUPPORTED, 1, "status 3000 (NOT_SUPPORTED) when it was to run"},
+        {"in a recording", FAKE_DNN_IN_CAPTURE, DN_INTERNAL_ERROR, 0,
+         "status 4000 (INTERNAL_ERROR) when it was to run"},
+        {"ending a recording", FAKE_DNN_IN_CAPTURE, DN_NOT_SUPPORTED, 1,
+         "status 3000 (NOT_SUPPORTED) when it was to run"},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const int runs = trains(EXPHIL_MODE_CARRY, EXPHIL_PRECISION_BF16, &ways[i]);
@@ -153,7 +157,8 @@ static void a_limit_is_met_at_creation(void **state)
 {
     train_plan plan = plan_of(EXPHIL_MODE_CARRY, EXPHIL_PRECISION_BF16, true);
     fake_cudnn *dn = emulated_cudnn();
-    exphil_memory_info made[2] = {EXPHIL_MEMORY_INFO_INIT, EXPHIL_MEMORY_INFO_INIT}, after = EXPHIL_MEMORY_INFO_INIT;
+    exphil_memory_info made[2] = {EXPHIL_MEMORY_INFO_INIT, EXPHIL_MEMORY_INFO_INIT},
+                       after = EXPHIL_MEMORY_INFO_INIT;
     for (int i = 0; i < 2; i++) {
         dn->wants = i ? (size_t)16 << 20 : 0;
         train_run run = train_begin(&plan);

@@ -16,7 +16,7 @@
 #define EMULATED_BLASLT EMULATED_FOLDER "/libfake_cublasLt.so"
 
 /* For EXPHIL_CUDNN. */
-#define EMULATED_CUDNN  EMULATED_FOLDER "/libfake_cudnn.so"
+#define EMULATED_CUDNN EMULATED_FOLDER "/libfake_cudnn.so"
 
 /* What of emu_control.h the tests use, found in the plugin that is loaded. */
 typedef struct emulated {

@@ -268,8 +268,8 @@ static int reduction_fits(const desc *op)
     return spreads(y, x) ? DN_SUCCESS : DN_BAD_PARAM_SHAPE_MISMATCH;
 }
 
-static const int inputs[] = {DN_OP_POINTWISE_X, DN_OP_POINTWISE_B, DN_OP_POINTWISE_T, DN_OP_MATMUL_A,
-                             DN_OP_MATMUL_B, DN_OP_REDUCTION_X};
+static const int inputs[] = {DN_OP_POINTWISE_X, DN_OP_POINTWISE_B, DN_OP_POINTWISE_T,
+                             DN_OP_MATMUL_A,    DN_OP_MATMUL_B,    DN_OP_REDUCTION_X};
 static const int outputs[] = {DN_OP_POINTWISE_Y, DN_OP_MATMUL_C, DN_OP_REDUCTION_Y};
 enum { INPUTS = sizeof inputs / sizeof *inputs, OUTPUTS = sizeof outputs / sizeof *outputs, TENSORS = 64 };
 
@@ -352,7 +352,8 @@ API int cudnnBackendFinalize(dn_desc given)
     if (!d) return wrong(DN_BAD_PARAM_NULL_POINTER);
     if (d->finalized) return wrong(DN_BAD_PARAM);
     for (int i = 0; i < RULES; i++)
-        if (rules[i].desc == d->type && rules[i].needed && !find(d, rules[i].name)) return wrong(DN_BAD_PARAM);
+        if (rules[i].desc == d->type && rules[i].needed && !find(d, rules[i].name))
+            return wrong(DN_BAD_PARAM);
     if (d->type == DN_TENSOR) status = tensor_fits(d);
     if (d->type == DN_OP_POINTWISE) status = pointwise_fits(d);
     if (d->type == DN_OP_MATMUL) status = product_fits(d);
@@ -381,7 +382,8 @@ static int surface(const desc *graph)
         const int inner = columns ? 2 : 3, outer = columns ? 3 : 2;
         if (is_virtual(t) || !is_narrow(tensor_type(t))) continue;
         if (dims(t)[inner] % WHOLE || dims(t)[inner] > DIM_MOST) return DN_NOT_SUPPORTED_SHAPE;
-        if (strides(t)[inner] != 1 || strides(t)[outer] % WHOLE || strides(t)[1] % WHOLE || strides(t)[0] % WHOLE)
+        if (strides(t)[inner] != 1 || strides(t)[outer] % WHOLE || strides(t)[1] % WHOLE ||
+            strides(t)[0] % WHOLE)
             return DN_NOT_SUPPORTED_LAYOUT;
     }
     return DN_SUCCESS;
@@ -580,8 +582,7 @@ static void do_product(work *w, const desc *op)
         for (int64_t i = 0; i < inner[0]; i++)
             for (int64_t j = 0; j < inner[1]; j++) {
                 float sum[4] = {0.0f};
-                for (int64_t k = 0; k < depth; k++)
-                    sum[k % 4] += left[i * depth + k] * right[j * depth + k];
+                for (int64_t k = 0; k < depth; k++) sum[k % 4] += left[i * depth + k] * right[j * depth + k];
                 put(c, (const int64_t[]){of[0], of[1], i, j}, (sum[0] + sum[1]) + (sum[2] + sum[3]));
             }
         free(left);

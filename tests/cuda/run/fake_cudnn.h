@@ -23,7 +23,7 @@ typedef struct fake_cudnn {
     void (*spoil)(void *stream);
     /* given */
     int where, status;
-    int spoils;  /* a refusal in a capture ends it */
+    int spoils;                                     /* a refusal in a capture ends it */
     size_t wants /* workspace; 0: 4096 */, version; /* 0: 91900 */
     /* told */
     int runs, alive, plans, refusals;
