@@ -191,12 +191,14 @@ __global__ void __launch_bounds__(TILE_THREADS, (forward_tile<Unit, Stored, DIM>
 }
 
 template <class Unit, class Stored, int DIM>
-int forward_tile<Unit, Stored, DIM>::launch(const xph_attention_args *a, const float *stats, cudaStream_t stream)
+int forward_tile<Unit, Stored, DIM>::launch(const xph_attention_args *a, const float *stats,
+                                            cudaStream_t stream)
 {
     const unsigned blocks = as_grid(a->batch * a->heads * blocks_of(a->time, TILE));
     const int error = allow_shared(attention_tile<Unit, Stored, DIM>, SHARED);
     if (error) return error;
-    XPH_LAUNCH((attention_tile<Unit, Stored, DIM>), dim3(blocks), dim3(TILE_THREADS), SHARED, stream, *a, stats);
+    XPH_LAUNCH((attention_tile<Unit, Stored, DIM>), dim3(blocks), dim3(TILE_THREADS), SHARED, stream, *a,
+               stats);
     attention_move_ring(a, stream);
     return cudaGetLastError();
 }

@@ -136,7 +136,8 @@ void xph_cudnn_close(const xph_cuda_device *device)
 static xph_cudnn *current(void)
 {
     int ordinal = -1;
-    if (loaded < 0 || cudaGetDevice(&ordinal) != cudaSuccess || ordinal < 0 || ordinal >= DEVICES) return NULL;
+    if (loaded < 0 || cudaGetDevice(&ordinal) != cudaSuccess || ordinal < 0 || ordinal >= DEVICES)
+        return NULL;
     xph_cudnn *dn = &of_ordinal[ordinal];
     return dn->users && !dn->failed && load() ? dn : NULL;
 }
@@ -188,8 +189,8 @@ static bool start(xph_cudnn *dn)
     cudaGetLastError();
     dn->handle = NULL;
     dn->failed = 1;
-    snprintf(text, sizeof text, "cuda: cuDNN does not start, attention by own kernels: status %d (%s)", status,
-             status_name(status));
+    snprintf(text, sizeof text, "cuda: cuDNN does not start, attention by own kernels: status %d (%s)",
+             status, status_name(status));
     say(EXPHIL_LOG_WARNING, text);
     return false;
 }
@@ -293,18 +294,19 @@ static int execute(const xph_attention_args *a, unsigned char *scratch, cudaStre
     const xph_cudnn_shape s = shape_of(a);
     const size_t part = (size_t)(a->heads * a->dim) * sizeof(uint16_t);
     unsigned char *const qkv = (unsigned char *)(uintptr_t)a->qkv;
-    void *const data[] = {[XPH_CUDNN_Q] = qkv,        [XPH_CUDNN_K] = qkv + part,
-                          [XPH_CUDNN_V] = qkv + 2 * part, [XPH_CUDNN_BIAS] = scratch,
-                          [XPH_CUDNN_Y] = a->y,       [XPH_CUDNN_STATS] = scratch + bias_bytes(a)};
+    void *const data[] = {
+        [XPH_CUDNN_Q] = qkv,        [XPH_CUDNN_K] = qkv + part, [XPH_CUDNN_V] = qkv + 2 * part,
+        [XPH_CUDNN_BIAS] = scratch, [XPH_CUDNN_Y] = a->y,       [XPH_CUDNN_STATS] = scratch + bias_bytes(a)};
     xph_cudnn *dn = current();
     plan *p = dn ? known(dn, &s) : NULL;
     if (!p || p->refused) return XPH_CUDA_REFUSED;
     for (size_t i = 0; i < sizeof data / sizeof *data; i++)
-        if ((uintptr_t)data[i] % ALIGNED) return refuse(p, DN_BAD_PARAM_MISALIGNED_POINTER, "for its addresses");
+        if ((uintptr_t)data[i] % ALIGNED)
+            return refuse(p, DN_BAD_PARAM_MISALIGNED_POINTER, "for its addresses");
     int status = library.cudnnSetStream(dn->handle, stream);
     if (!status)
-        status = xph_cudnn_run(&library, dn->handle, &p->graph, data,
-                               scratch + bias_bytes(a) + stats_bytes(a));
+        status =
+            xph_cudnn_run(&library, dn->handle, &p->graph, data, scratch + bias_bytes(a) + stats_bytes(a));
     if (!status) return cudaSuccess;
     if (!is_fatal(status)) return refuse(p, status, "when it was to run");
     const cudaError_t code = cudaPeekAtLastError();

@@ -191,8 +191,7 @@ static dn_desc index_of(builder *b, dn_desc scores, int64_t axis)
 /* Scores where left `mode` right, else never. */
 static dn_desc select_where(builder *b, dn_desc scores, dn_desc left, int mode, dn_desc right, dn_desc never)
 {
-    dn_desc seen =
-        pointwise(b, mode, DN_BOOLEAN, -1, left, right, NULL, virtual_scores(b, DN_BOOLEAN));
+    dn_desc seen = pointwise(b, mode, DN_BOOLEAN, -1, left, right, NULL, virtual_scores(b, DN_BOOLEAN));
     return pointwise(b, DN_POINTWISE_SELECT, DN_FLOAT, -1, scores, never, seen, virtual_scores(b, DN_FLOAT));
 }
 
@@ -214,8 +213,9 @@ static dn_desc softmax(builder *b, dn_desc scores)
 {
     const layout frames = frames_of(b->shape);
     dn_desc most = reduction(b, DN_REDUCE_MAX, scores);
-    dn_desc parts = pointwise(b, DN_POINTWISE_EXP, DN_FLOAT, -1, arithmetic(b, DN_POINTWISE_SUB, scores, most),
-                              NULL, NULL, virtual_scores(b, DN_FLOAT));
+    dn_desc parts =
+        pointwise(b, DN_POINTWISE_EXP, DN_FLOAT, -1, arithmetic(b, DN_POINTWISE_SUB, scores, most), NULL,
+                  NULL, virtual_scores(b, DN_FLOAT));
     dn_desc sum = reduction(b, DN_REDUCE_ADD, parts);
     dn_desc log_sum = pointwise(b, DN_POINTWISE_LOG, DN_FLOAT, -1, sum, NULL, NULL, virtual_frames(b));
     pointwise(b, DN_POINTWISE_ADD, DN_FLOAT, -1, most, log_sum, NULL,
@@ -266,8 +266,7 @@ static _Bool is_deterministic(builder *b, dn_desc config)
     int64_t count = 0;
     dn_desc engine = make(b, DN_ENGINE, what);
     if (b->status) return 0;
-    note(b,
-         b->lib->cudnnBackendGetAttribute(config, DN_CONFIG_ENGINE, DN_OF_DESCRIPTOR, 1, &count, &engine),
+    note(b, b->lib->cudnnBackendGetAttribute(config, DN_CONFIG_ENGINE, DN_OF_DESCRIPTOR, 1, &count, &engine),
          what);
     if (b->status) return 0;
     note(b,
@@ -318,8 +317,8 @@ int xph_cudnn_plan_make(const dn_library *lib, dn_handle handle, xph_cudnn_graph
         set_desc(&b, plan, DN_PLAN_CONFIG, configs[i], what);
         end(&b, plan, what);
         if (!b.status)
-            note(&b,
-                 lib->cudnnBackendGetAttribute(plan, DN_PLAN_WORKSPACE, DN_OF_INT64, 1, &got, &bytes), what);
+            note(&b, lib->cudnnBackendGetAttribute(plan, DN_PLAN_WORKSPACE, DN_OF_INT64, 1, &got, &bytes),
+                 what);
         if (!b.status && (bytes < 0 || bytes > most_bytes)) note(&b, XPH_CUDNN_NO_ENGINE, "the workspace");
         status = b.status;
         if (status) continue;
@@ -346,7 +345,8 @@ int xph_cudnn_run(const dn_library *lib, dn_handle handle, const xph_cudnn_graph
     status = lib->cudnnBackendSetAttribute(pack, DN_PACK_IDS, DN_OF_INT64, g->tensors, ids);
     if (!status)
         status = lib->cudnnBackendSetAttribute(pack, DN_PACK_POINTERS, DN_OF_POINTER, g->tensors, pointers);
-    if (!status) status = lib->cudnnBackendSetAttribute(pack, DN_PACK_WORKSPACE, DN_OF_POINTER, 1, &workspace);
+    if (!status)
+        status = lib->cudnnBackendSetAttribute(pack, DN_PACK_WORKSPACE, DN_OF_POINTER, 1, &workspace);
     if (!status) status = lib->cudnnBackendFinalize(pack);
     if (!status) status = lib->cudnnBackendExecute(handle, g->plan, pack);
     lib->cudnnBackendDestroyDescriptor(pack);
