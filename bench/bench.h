@@ -19,6 +19,7 @@ typedef struct bench_options {
     const char *device;   /* train: of a context; NULL: the CPU */
     int64_t precision;    /* train: EXPHIL_PRECISION_... */
     bool roofline;        /* train: every operation of an update */
+    const char *choices;  /* tune: the file */
     void (*opened)(exphil_context *context); /* train: called with every context that is made; or NULL */
     bool candidates;                         /* kernels: all that accept, not only the one that is chosen */
     int filters;                             /* only rows whose subject, what or how holds one of these */
@@ -37,6 +38,7 @@ bench_effort bench_effort_of(const bench_options *options);
 bool bench_kernels(bench_report *report, const bench_options *options);
 bool bench_step(bench_report *report, const bench_options *options);
 bool bench_train(bench_report *report, const bench_options *options);
+bool bench_tune(bench_report *report, const bench_options *options);
 bool bench_roofline(bench_report *report, const bench_options *options);
 /* By all ranks; each has options and report of its own. */
 bool bench_ranks(bench_report *report, const bench_options *options);

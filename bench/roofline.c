@@ -20,7 +20,7 @@ enum { CALLS_MOST = 4096, SEEN_MOST = 256, NAMES_MOST = 64, UPDATES = 15, WARM =
 typedef struct call {
     xph_event *begin, *end;
     op_work work;
-    char kernel[40];
+    char kernel[64];
 } call;
 
 /* A kernel that was chosen, and for what: its address is what run is given here. */
@@ -48,7 +48,9 @@ static exphil_status timed_query(xph_device *device, xph_op op, void *args, xph_
 {
     XPH_TRY(look.real->query(device, op, args, info));
     int i = 0;
-    while (i < look.seen_count && (look.seen[i].op != op || look.seen[i].kernel != info->kernel)) i++;
+    while (i < look.seen_count && (look.seen[i].op != op || look.seen[i].kernel != info->kernel ||
+                                      look.seen[i].name != info->name))
+        i++;
     if (i == SEEN_MOST) return EXPHIL_E_MEMORY;
     if (i == look.seen_count) look.seen[look.seen_count++] = (seen){op, info->kernel, info->name};
     info->kernel = (const xph_kernel *)&look.seen[i];
@@ -251,7 +253,7 @@ static void give_group(bench_report *report, group *g, const bounds *b, double w
         row.item = "flop";
     }
     snprintf(row.subject, sizeof row.subject, "operations of an update");
-    snprintf(row.what, sizeof row.what, "%.40s", g->what);
+    snprintf(row.what, sizeof row.what, "%.71s", g->what);
     snprintf(row.how, sizeof row.how, "%d x, %.1f %%", g->calls, 100 * row.time.p50 / whole);
     snprintf(row.floor_of, sizeof row.floor_of, "%s (%.3g MB, %.3g GFLOP)", computes ? "product" : "copy",
              g->bytes * 1e-6, g->flop * 1e-9);
@@ -353,23 +355,29 @@ static bool roofline_of(bench_report *report, const bench_options *o, const benc
     return good;
 }
 
-bool bench_roofline(bench_report *report, const bench_options *options)
+bench_workload bench_roofline_workload(const bench_options *options, int i)
 {
-    static const bench_workload shown[] = {
+    static const bench_workload shown[BENCH_ROOFLINES] = {
         {"mamba x 2, 256 wide", "mamba mamba", 256, 256, 60, 0, 0},
         {"lstm x 2, 256 wide", "lstm lstm", 256, 256, 60, 0, 0},
         {"attention x 2, 4 x 64", "attention attention", 256, 256, 60, 0, 0},
     };
+    bench_workload w = shown[i];
+    if (options->quick) {
+        w.hidden = 16;
+        w.batch = 2;
+        w.time = 3;
+    }
+    return w;
+}
+
+bool bench_roofline(bench_report *report, const bench_options *options)
+{
     bool good = true;
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        bench_workload w = shown[i];
+    for (int i = 0; i < BENCH_ROOFLINES; i++) {
+        const bench_workload w = bench_roofline_workload(options, i);
         if (!bench_wanted(options, "update", w.name)) continue;
         size_t mark = bench_memory_mark();
-        if (options->quick) {
-            w.hidden = 16;
-            w.batch = 2;
-            w.time = 3;
-        }
         good = roofline_of(report, options, &w) && good;
         bench_memory_release(mark);
     }

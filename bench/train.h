@@ -15,6 +15,10 @@ typedef struct bench_workload {
 enum { BENCH_WORKLOADS = 5 };
 extern const bench_workload bench_workloads[BENCH_WORKLOADS];
 
+/* What is trained on a device; with quick, small. */
+enum { BENCH_ROOFLINES = 3 };
+bench_workload bench_roofline_workload(const bench_options *options, int i);
+
 typedef struct bench_trainer {
     exphil_context *context;
     exphil_model *model;

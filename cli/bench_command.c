@@ -28,6 +28,7 @@ static const subject subjects[] = {
     {"step", bench_step, "one decision of a policy: warm, cold, at 60 Hz, of many players"},
     {"train", bench_train, "one update of small policies, on one thread and on two"},
     {"ranks", bench_ranks, "one update by several ranks, and what they take to meet (--mpi)"},
+    {"tune", bench_tune, "algorithms of cuBLASLt for an update and a step, kept in a file (--choices)"},
     {"data", bench_data, "replays to rows, opening and reading a corpus"},
     {"kernels", bench_kernels, "every operation at the shapes of training and of play"},
 };
@@ -122,9 +123,14 @@ static bool device_known(const char *device)
 
 static bool check(const bench_options *o, const subject *s, const output *to)
 {
-    bool joint = s->run == bench_ranks, trains = joint || s->run == bench_train;
-    if (o->device && !trains) {
-        fprintf(stderr, "exphil: --device is for `exphil bench train` and ranks; the others measure the "
+    bool joint = s->run == bench_ranks, trains = joint || s->run == bench_train,
+         tunes = s->run == bench_tune;
+    if (tunes ? !o->device || !o->choices : o->choices != NULL) {
+        fprintf(stderr, "exphil: --choices is for `exphil bench tune`, which wants it and --device\n");
+        return false;
+    }
+    if (o->device && !trains && !tunes) {
+        fprintf(stderr, "exphil: --device is for `exphil bench train`, tune and ranks; the others measure the "
                         "processor\n");
         return false;
     }
@@ -153,16 +159,18 @@ static bool check(const bench_options *o, const subject *s, const output *to)
     return isa_known(o->isa);
 }
 
+/* What was requested. */
+static bench_options asked = {.effort = 1, .batch = 64, .time = 60};
+
 static bool outputs_free(const output *to, const char *weights)
 {
     return output_spares("out", to->out, weights) && output_spares("plot", to->plot, weights) &&
            output_spares("plot", to->plot, to->out) &&
+           (!asked.choices || output_free("choices", asked.choices, OUTPUT_IN_PLACE, to->force)) &&
            (!to->out || output_free("out", to->out, OUTPUT_IN_PLACE, to->force)) &&
            (!to->plot || output_free("plot", to->plot, OUTPUT_IN_PLACE, to->force));
 }
 
-/* What was requested. */
-static bench_options asked = {.effort = 1, .batch = 64, .time = 60};
 static bool mpi;
 static output results;
 static const char *precision;
@@ -179,12 +187,14 @@ static const option_entry entries[] = {
      "kernels: on so many threads (default 1); train: these only; ranks: each (default: its share of the "
      "machine)"},
     {"device", OPTION_TEXT, &asked.device, "NAME",
-     "train, ranks: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
+     "train, tune, ranks: on this device, as cuda:0 (default: the processor); exphil devices lists them"},
     {"memory-limit", OPTION_BYTES, &asked.memory_limit, "BYTES", "train, ranks: " LIMIT_HELP},
     {"precision", OPTION_TEXT, &precision, "NAME",
-     "train, ranks: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
+     "train, tune, ranks: f32, tf32, bf16 or f16, as the device has them (default: f32)"},
     {"roofline", OPTION_FLAG, &asked.roofline, NULL,
      "train: time, bytes and bound of every operation of an update"},
+    {"choices", OPTION_TEXT, &asked.choices, "FILE",
+     "tune: where the choices go; runs take them by EXPHIL_CUBLASLT_CHOICES=FILE"},
     {"candidates", OPTION_FLAG, &asked.candidates, NULL,
      "kernels: every way of computing it, not only the chosen"},
     {"replays", OPTION_TEXT, &asked.replays, "FOLDER",
@@ -213,6 +223,7 @@ static const option_command command = {
         "  train    one update of small policies, on one thread and on two\n"
         "  ranks    one update by several ranks, and what they take to meet: mpirun -n 2 exphil bench ranks "
         "--mpi\n"
+        "  tune     algorithms of cuBLASLt for an update and a step, kept in a file (--choices)\n"
         "  data     replays to rows, opening and reading a corpus\n"
         "  kernels  every operation at the shapes of training and of play\n"
         "With WORDs only rows are measured whose name holds one of them.\n"

@@ -133,7 +133,7 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
     xph_cudnn_for(NULL, NULL);
     if (!candidate) return EXPHIL_E_UNSUPPORTED;
     *info = (xph_op_info){.kernel = (const xph_kernel *)candidate,
-                          .name = candidate->name,
+                          .name = xph_blaslt_name(device, candidate, args),
                           .packed_bytes = xph_cuda_packed_bytes(op, args),
                           .refused = info->refused,
                           .candidate = bit};
@@ -232,6 +232,7 @@ static const xph_backend backend = {
     .event_done = xph_cuda_event_done,
     .word_set = xph_cuda_word_set,
     .stream_native = xph_cuda_stream_native,
+    .tune = xph_cuda_tune,
 };
 
 /* With the memory, whose allocations are ordered in one. */
@@ -264,8 +265,13 @@ static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_devi
         find_overlap(made);
         status = open_streams(made);
         if (status < 0) xph_cuda_fail(error, status, 0, "cuda:%d gave no stream", ordinal);
-        if (status >= 0) made->blaslt = xph_blaslt_open(made);
-        if (status >= 0) xph_cudnn_open(made);
+        if (status >= 0) {
+            status = xph_blaslt_open(made, error);
+            if (status < 0) {
+                cudaStreamDestroy(made->words);
+                xph_cuda_memory_close(made);
+            }
+        }
     }
     if (status < 0) {
         host->free(host->context, made, sizeof *made);

@@ -12,29 +12,25 @@
  * gradient, which is two products, is handled here: the other product stays with the library, and scratch is
  * the same.
  */
-#include "cublaslt.h"
-#include "device.h"
+#include "choices.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define WORKSPACE ((size_t)32 << 20)
+#define WORKSPACE LT_WORKSPACE
 #ifndef XPH_CUBLASLT_NAMES /* an emulated GPU has none: the real one would look for a driver */
 #  define XPH_CUBLASLT_NAMES "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"
 #endif
 
-enum { DEVICES = 64, MATRICES = 4, ALIGNMENTS = MATRICES + 1 };
+enum { DEVICES = 64, MATRICES = LT_MATRICES, ALIGNMENTS = LT_ALIGNMENTS };
 enum { NO_ALGORITHM = -1 }; /* beside cublasStatus_t */
 
-/* A product d = op(a) op(b) + beta c, all as cuBLASLt sees them. */
-typedef struct shape {
-    int64_t m, n, k, lda, ldb, ldc, ldd;
-    int32_t transpose_a, transpose_b, type_ab, type_cd, compute, bias; /* bias: type of it, or -1 */
-    int32_t align[ALIGNMENTS], reserved;                               /* of a, b, c, d, bias: bytes */
-} shape;
+typedef lt_shape shape;
 
 typedef struct plan {
     struct plan *next;
@@ -56,6 +52,7 @@ struct xph_blaslt {
     plan *plans;
     workspace *workspaces;
     int64_t workspace_count, workspace_capacity;
+    lt_choices choices; /* of a file, as it was when the first device was opened; none: the library's own */
     atomic_int users; /* devices of this ordinal that are open; counted under opening, read without it */
 };
 
@@ -85,9 +82,20 @@ static bool find_functions(void *at)
     FIND(cublasLtMatmulPreferenceSetAttribute);
     FIND(cublasLtMatmulPreferenceDestroy);
     FIND(cublasLtMatmulAlgoGetHeuristic);
+    FIND(cublasLtMatmulAlgoCheck);
+    FIND(cublasLtMatmulAlgoConfigGetAttribute);
     FIND(cublasLtMatmul);
 #undef FIND
     return true;
+}
+
+/* A loader opens what it is given, and waits for ever at a pipe. A name without a folder is for it to find. */
+static const char *no_library(const char *path)
+{
+    struct stat about;
+    if (!strchr(path, '/')) return NULL;
+    if (stat(path, &about) != 0) return strerror(errno);
+    return S_ISREG(about.st_mode) ? NULL : "it is no regular file";
 }
 
 /* EXPHIL_CUBLASLT: a path to use instead, or "none". */
@@ -97,16 +105,18 @@ static void load(const xph_cuda_device *device)
     const char *asked = secure_getenv("EXPHIL_CUBLASLT");
     char text[512];
     void *at = NULL;
+    const char *odd = NULL;
     if (loaded) return;
     loaded = -1;
     if (asked && *asked) {
-        if (strcmp(asked, "none") != 0) at = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+        odd = no_library(asked);
+        if (!odd && strcmp(asked, "none") != 0) at = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
     } else {
         for (size_t i = 0; !at && i < sizeof names / sizeof *names; i++)
             at = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     }
     bool wanted = !asked || strcmp(asked, "none") != 0;
-    const char *why = at ? "it lacks functions" : wanted ? dlerror() : NULL;
+    const char *why = at ? "it lacks functions" : odd ? odd : wanted ? dlerror() : NULL;
     if (at && find_functions(at)) {
         loaded = 1;
         snprintf(text, sizeof text, "cuda: products by cuBLASLt %zu", library.cublasLtGetVersion());
@@ -117,31 +127,66 @@ static void load(const xph_cuda_device *device)
     device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
 }
 
-xph_blaslt *xph_blaslt_open(xph_cuda_device *device)
+/* NULL: none is named. */
+static const char *choices_path(void)
 {
+    const char *path = secure_getenv("EXPHIL_CUBLASLT_CHOICES");
+    return path && *path ? path : NULL;
+}
+
+/* The first device of an ordinal: what the others share. */
+static exphil_status begin(xph_blaslt *lt, const xph_cuda_device *device, exphil_error *error)
+{
+    const char *path = choices_path();
+    lt->plans = NULL;
+    lt->workspaces = NULL;
+    lt->workspace_count = lt->workspace_capacity = 0;
+    lt->choices = (lt_choices){.count = 0};
+    if (path) {
+        exphil_status status =
+            xph_choices_read(path, device, library.cublasLtGetVersion(), &lt->choices, error);
+        if (status < 0) return status;
+    }
+    if (pthread_mutex_init(&lt->lock, NULL) == 0) {
+        if (library.cublasLtCreate(&lt->handle) == 0) return EXPHIL_OK;
+        pthread_mutex_destroy(&lt->lock);
+    }
+    xph_choices_free(&lt->choices);
+    if (path)
+        return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
+                             "EXPHIL_CUBLASLT_CHOICES: %.200s: cuBLASLt does not start", path);
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING,
+                     "cuda: cuBLASLt does not start, products by own kernels");
+    return EXPHIL_E_UNSUPPORTED;
+}
+
+/* Whoever names choices wants the bits that they give. */
+static exphil_status without(exphil_error *error)
+{
+    const char *path = choices_path();
+    if (!path) return EXPHIL_OK;
+    return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
+                         "EXPHIL_CUBLASLT_CHOICES: %.200s: there is no cuBLASLt to choose from", path);
+}
+
+exphil_status xph_blaslt_open(xph_cuda_device *device, exphil_error *error)
+{
+    exphil_status status = EXPHIL_OK;
     xph_blaslt *lt = NULL;
-    if (device->ordinal >= DEVICES) return NULL;
     pthread_mutex_lock(&opening);
     load(device);
-    if (loaded == 1) {
-        lt = &of_ordinal[device->ordinal];
-        if (lt->users == 0) {
-            lt->plans = NULL;
-            lt->workspaces = NULL;
-            lt->workspace_count = lt->workspace_capacity = 0;
-            if (pthread_mutex_init(&lt->lock, NULL) != 0) {
-                lt = NULL;
-            } else if (library.cublasLtCreate(&lt->handle) != 0) {
-                device->host.log(device->host.context, EXPHIL_LOG_WARNING,
-                                 "cuda: cuBLASLt does not start, products by own kernels");
-                pthread_mutex_destroy(&lt->lock);
-                lt = NULL;
-            }
-        }
-        if (lt) lt->users++;
+    if (loaded == 1 && device->ordinal < DEVICES) lt = &of_ordinal[device->ordinal];
+    if (lt && lt->users == 0) status = begin(lt, device, error);
+    if (status == EXPHIL_E_UNSUPPORTED && !choices_path()) { /* it does not start */
+        status = EXPHIL_OK;
+        lt = NULL;
+    }
+    if (lt && status >= 0) {
+        lt->users++;
+        device->blaslt = lt;
     }
     pthread_mutex_unlock(&opening);
-    return lt;
+    return status >= 0 && !lt ? without(error) : status;
 }
 
 static void free_plan(plan *p)
@@ -166,6 +211,7 @@ void xph_blaslt_close(xph_cuda_device *device)
             lt->plans = next;
         }
         free(lt->workspaces);
+        xph_choices_free(&lt->choices);
         library.cublasLtDestroy(lt->handle);
         pthread_mutex_destroy(&lt->lock);
     }
@@ -262,12 +308,13 @@ static int set_layouts(plan *p)
     return code;
 }
 
-static int ask(const xph_blaslt *lt, plan *p)
+/* At most `wanted` algorithms, best first as the library thinks. */
+static int ask_for(const xph_blaslt *lt, const plan *p, lt_found *found, int wanted, int *count)
 {
     const uint64_t most = WORKSPACE;
     const uint32_t schemes = LT_REDUCTION_COMPUTE_TYPE | LT_REDUCTION_OUTPUT_TYPE;
     lt_pref pref = NULL;
-    int count = 0;
+    *count = 0;
     int code = library.cublasLtMatmulPreferenceCreate(&pref);
     if (code) return code;
     code =
@@ -281,11 +328,28 @@ static int ask(const xph_blaslt *lt, plan *p)
                                                             sizeof align);
     }
     if (!code)
-        code = library.cublasLtMatmulAlgoGetHeuristic(lt->handle, p->desc, p->a, p->b, p->c, p->d, pref, 1,
-                                                      &p->found, &count);
+        code = library.cublasLtMatmulAlgoGetHeuristic(lt->handle, p->desc, p->a, p->b, p->c, p->d, pref,
+                                                      wanted, found, count);
     library.cublasLtMatmulPreferenceDestroy(pref);
+    return code;
+}
+
+static int ask(const xph_blaslt *lt, plan *p)
+{
+    int count = 0, code = ask_for(lt, p, &p->found, 1, &count);
     if (code) return code;
     return count < 1 ? NO_ALGORITHM : p->found.state;
+}
+
+/* Of the file, if the library still takes it. 0: it does. */
+static int take_choice(const xph_blaslt *lt, plan *p, const lt_choice *choice)
+{
+    int code = library.cublasLtMatmulAlgoCheck(lt->handle, p->desc, p->a, p->b, p->c, p->d, &choice->algo,
+                                               &p->found);
+    if (!code) code = p->found.state;
+    if (!code && p->found.workspace_bytes > WORKSPACE) code = NO_ALGORITHM;
+    p->found.algo = choice->algo; /* the check leaves it as it was */
+    return code;
 }
 
 /* ---- refusals ---- */
@@ -306,7 +370,7 @@ static const char *status_name(int status)
 }
 
 /* The same product by other addresses. */
-static bool told(const xph_blaslt *lt, const plan *refused)
+static bool said(const xph_blaslt *lt, const plan *refused)
 {
     for (const plan *p = lt->plans; p; p = p->next)
         if (p != refused && p->refused && memcmp(&p->key, &refused->key, offsetof(shape, align)) == 0)
@@ -321,7 +385,7 @@ static void tell(const xph_blaslt *lt, const plan *p, const xph_cuda_stream *str
     const bool forward = s->transpose_a == LT_OP_T, dw = s->transpose_b == LT_OP_T;
     const xph_cuda_device *device = (const xph_cuda_device *)stream->base.device;
     char text[320];
-    if (told(lt, p)) return;
+    if (said(lt, p)) return;
     snprintf(text, sizeof text,
              "cuda:%d: cuBLASLt refuses %s of %lld rows, %lld to %lld (%s%s%s%s; distances of rows %lld %lld "
              "%lld): status %d (%s) %s; own kernels do it",
@@ -370,10 +434,13 @@ static plan *plan_of(xph_blaslt *lt, const product *wanted, xph_cuda_stream *str
     p->key = wanted->shape;
     int status = set_desc(p, wanted->bias);
     if (!status) status = set_layouts(p);
-    if (!status) status = ask(lt, p);
+    const lt_choice *choice = status ? NULL : xph_choices_find(&lt->choices, &p->key, true);
+    if (!status) status = choice ? take_choice(lt, p, choice) : ask(lt, p);
     p->next = lt->plans;
     lt->plans = p;
-    if (status) refuse(lt, p, status, stream, "when asked for an algorithm");
+    if (status)
+        refuse(lt, p, status, stream,
+               choice ? "when asked for the one that was chosen" : "when asked for an algorithm");
     return p;
 }
 
@@ -465,12 +532,9 @@ static const void *bias_of(const xph_linear_args *a)
     return (const char *)a->packed + xph_packed_bias_at(a->in, a->out);
 }
 
-static int lt_linear(const void *args, cudaStream_t stream)
+static shape y_shape(const xph_linear_args *a)
 {
-    const xph_linear_args *a = args;
-    const int32_t type = type_of(a->type);
-    if (a->type != XPH_F32 && !a->packed) return XPH_CUDA_REFUSED;
-    product p = {.shape = {.m = a->out,
+    return (shape){.m = a->out,
                            .n = a->rows,
                            .k = a->in,
                            .lda = a->in,
@@ -479,10 +543,17 @@ static int lt_linear(const void *args, cudaStream_t stream)
                            .ldd = a->ldy,
                            .transpose_a = LT_OP_T,
                            .transpose_b = LT_OP_N,
-                           .type_ab = type,
-                           .type_cd = type,
+                           .type_ab = type_of(a->type),
+                           .type_cd = type_of(a->type),
                            .compute = compute_of(a->type, a->math),
-                           .bias = a->bias ? type : -1},
+                           .bias = a->bias ? type_of(a->type) : -1};
+}
+
+static int lt_linear(const void *args, cudaStream_t stream)
+{
+    const xph_linear_args *a = args;
+    if (a->type != XPH_F32 && !a->packed) return XPH_CUDA_REFUSED;
+    product p = {.shape = y_shape(a),
                  .a = a->type == XPH_F32 ? a->w : a->packed,
                  .b = a->x,
                  .c = a->residual,
@@ -498,10 +569,9 @@ static bool lt_accepts_grad(const void *args)
     return current() && known(g->type) && g->rows && g->in && g->out;
 }
 
-/* dw += dy^T x */
-static int multiply_dw(const xph_linear_grad_args *g, cudaStream_t stream)
+static shape dw_shape(const xph_linear_grad_args *g)
 {
-    product p = {.shape = {.m = g->in,
+    return (shape){.m = g->in,
                            .n = g->out,
                            .k = g->rows,
                            .lda = g->ldx,
@@ -513,7 +583,13 @@ static int multiply_dw(const xph_linear_grad_args *g, cudaStream_t stream)
                            .type_ab = type_of(g->type),
                            .type_cd = LT_R_32F,
                            .compute = compute_of(g->type, g->math),
-                           .bias = -1},
+                           .bias = -1};
+}
+
+/* dw += dy^T x */
+static int multiply_dw(const xph_linear_grad_args *g, cudaStream_t stream)
+{
+    product p = {.shape = dw_shape(g),
                  .a = g->x,
                  .b = g->dy,
                  .c = g->dw,
@@ -522,11 +598,9 @@ static int multiply_dw(const xph_linear_grad_args *g, cudaStream_t stream)
     return multiply(&p, stream);
 }
 
-/* dx = dy W, or dx += */
-static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
+static shape dx_shape(const xph_linear_grad_args *g)
 {
-    const int32_t type = type_of(g->type);
-    product p = {.shape = {.m = g->in,
+    return (shape){.m = g->in,
                            .n = g->rows,
                            .k = g->out,
                            .lda = g->in,
@@ -535,10 +609,16 @@ static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
                            .ldd = g->lddx,
                            .transpose_a = LT_OP_N,
                            .transpose_b = LT_OP_N,
-                           .type_ab = type,
-                           .type_cd = type,
+                           .type_ab = type_of(g->type),
+                           .type_cd = type_of(g->type),
                            .compute = compute_of(g->type, g->math),
-                           .bias = -1},
+                           .bias = -1};
+}
+
+/* dx = dy W, or dx += */
+static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
+{
+    product p = {.shape = dx_shape(g),
                  .a = g->type == XPH_F32 ? g->w : g->packed,
                  .b = g->dy,
                  .c = g->dx,
@@ -568,6 +648,270 @@ static int lt_linear_grad(const void *args, cudaStream_t stream)
     rest = *g;
     rest.dw = rest.dbias = NULL;
     return own_grad(&rest, stream);
+}
+
+/* ---- names of products with a choice ---- */
+
+/* Kept for good: plans hold them. As many as there are choices in the files that a process reads. */
+static const char *kept_name(const char *name)
+{
+    static struct kept {
+        struct kept *next;
+        char name[];
+    } *all;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    struct kept *k = all;
+    while (k && strcmp(k->name, name) != 0) k = k->next;
+    if (!k) {
+        k = malloc(sizeof *k + strlen(name) + 1);
+        if (k) {
+            strcpy(k->name, name);
+            k->next = all;
+            all = k;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return k ? k->name : NULL;
+}
+
+static void name_of(const xph_blaslt *lt, const shape *of, char name[LT_NAME])
+{
+    const lt_choice *choice = xph_choices_find(&lt->choices, of, false);
+    snprintf(name, LT_NAME, "-");
+    if (choice) xph_choice_name(choice, name);
+}
+
+const char *xph_blaslt_name(const xph_device *device, const xph_cuda_candidate *of, const void *args)
+{
+    const xph_blaslt *lt = ((const xph_cuda_device *)device)->blaslt;
+    char name[128], first[LT_NAME], second[LT_NAME];
+    if (!lt || !lt->choices.count) return of->name;
+    if (of->launch == lt_linear) {
+        const shape y = y_shape(args);
+        name_of(lt, &y, first);
+        if (*first == '-') return of->name;
+        snprintf(name, sizeof name, "%s/%s", of->name, first);
+    } else if (of->launch == lt_linear_grad) {
+        const shape dw = dw_shape(args), dx = dx_shape(args);
+        name_of(lt, &dw, first);
+        name_of(lt, &dx, second);
+        if (*first == '-' && *second == '-') return of->name;
+        snprintf(name, sizeof name, "%s/%s/%s", of->name, first, second);
+    } else {
+        return of->name;
+    }
+    const char *kept = kept_name(name);
+    return kept ? kept : of->name;
+}
+
+/* ---- tuning ---- */
+
+enum { FOUND_MOST = 32, SAMPLES = 5, LAUNCHES = 8 };
+
+typedef struct bench {
+    xph_cuda_device *device;
+    xph_blaslt *lt;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    void *workspace, *block[ALIGNMENTS], *at[ALIGNMENTS];
+    size_t bytes[ALIGNMENTS];
+} bench;
+
+static size_t width_of(int32_t type)
+{
+    return type == LT_R_32F ? 4 : 2;
+}
+
+/* Numbers between 1/2 and 1 of either sign in every type: zeros would cost less power than numbers do. */
+static cudaError_t fill(const bench *b, void *to, size_t bytes, int32_t type)
+{
+    static const uint16_t exponent[] = {0x3800, 0x3f00};
+    uint16_t words[4096];
+    uint32_t random = 1;
+    for (size_t i = 0; i < 4096; i++) {
+        random = random * 1664525u + 1013904223u;
+        const uint16_t high = (uint16_t)(exponent[type != LT_R_16F] | (random >> 16 & 0x807fu));
+        words[i] = type == LT_R_32F && i % 2 == 0 ? (uint16_t)(random >> 16) : high;
+    }
+    for (size_t done = 0; done < bytes; done += sizeof words) {
+        size_t part = bytes - done < sizeof words ? bytes - done : sizeof words;
+        cudaError_t code =
+            cudaMemcpyAsync((char *)to + done, words, part, cudaMemcpyHostToDevice, b->stream);
+        if (code) return code;
+    }
+    return cudaStreamSynchronize(b->stream);
+}
+
+/* Blocks for the matrices of a product, aligned as it was. */
+static exphil_status blocks_for(bench *b, const shape *s)
+{
+    const bool ta = s->transpose_a == LT_OP_T, tb = s->transpose_b == LT_OP_T;
+    const int64_t columns[ALIGNMENTS] = {ta ? s->m : s->k, tb ? s->k : s->n, s->n, s->n, 1};
+    const int64_t ld[ALIGNMENTS] = {s->lda, s->ldb, s->ldc, s->ldd, s->m};
+    const int32_t type[ALIGNMENTS] = {s->type_ab, s->type_ab, s->type_cd, s->type_cd,
+                                      s->bias < 0 ? LT_R_32F : s->bias};
+    for (int i = 0; i < ALIGNMENTS; i++) {
+        size_t size = (size_t)columns[i] * (size_t)ld[i] * width_of(type[i]);
+        b->bytes[i] = size + 256;
+        exphil_status status = xph_cuda_alloc(&b->device->base, b->bytes[i], &b->block[i]);
+        if (status < 0) return status;
+        b->at[i] = (char *)b->block[i] + (s->align[i] < 256 ? s->align[i] : 0);
+        status = xph_cuda_check(&b->device->base, fill(b, b->at[i], size, type[i]), "filling a matrix");
+        if (status < 0) return status;
+    }
+    return EXPHIL_OK;
+}
+
+static void blocks_free(bench *b)
+{
+    cudaStreamSynchronize(b->stream);
+    for (int i = 0; i < ALIGNMENTS; i++) {
+        if (b->block[i]) xph_cuda_free(&b->device->base, b->block[i], b->bytes[i]);
+        b->block[i] = NULL;
+    }
+}
+
+static int launch(const bench *b, const plan *p, const lt_found *found, int times)
+{
+    const float one = 1.0f, zero = 0.0f; /* sums that grow with every launch would end in infinities */
+    int code = p->key.bias >= 0 ? set_bias(p, b->at[ALIGNMENTS - 1]) : 0;
+    for (int i = 0; !code && i < times; i++)
+        code = library.cublasLtMatmul(b->lt->handle, p->desc, &one, b->at[0], p->a, b->at[1], p->b, &zero,
+                                      b->at[2], p->c, b->at[3], p->d, &found->algo, b->workspace, WORKSPACE,
+                                      b->stream);
+    return code;
+}
+
+/* The least milliseconds of one launch; below 0: it does not run. */
+static float time_of(const bench *b, const plan *p, const lt_found *found)
+{
+    float least = -1.0f;
+    if (launch(b, p, found, 1)) return -1.0f;
+    for (int i = 0; i < SAMPLES; i++) {
+        float ms = 0.0f;
+        if (cudaEventRecord(b->begin, b->stream) || launch(b, p, found, LAUNCHES) ||
+            cudaEventRecord(b->end, b->stream) || cudaEventSynchronize(b->end) ||
+            cudaEventElapsedTime(&ms, b->begin, b->end))
+            return -1.0f;
+        if (least < 0.0f || ms < least) least = ms;
+    }
+    return least / (float)LAUNCHES;
+}
+
+static int32_t config(const lt_algo *algo, int attribute)
+{
+    int32_t value = -1;
+    size_t written = 0;
+    return library.cublasLtMatmulAlgoConfigGetAttribute(algo, attribute, &value, sizeof value, &written)
+               ? -1
+               : value;
+}
+
+/* Of two that differ by less than a hundredth the one that the library prefers. 0: none runs. */
+static int fastest(bench *b, const plan *p, lt_choice *choice, float *own, float *best)
+{
+    static const int attributes[LT_CONFIGS] = {LT_CONFIG_ID, LT_CONFIG_TILE_ID, LT_CONFIG_STAGES_ID,
+                                               LT_CONFIG_SPLITK_NUM};
+    lt_found found[FOUND_MOST];
+    int count = 0, tried = 0;
+    *own = *best = -1.0f;
+    if (ask_for(b->lt, p, found, FOUND_MOST, &count)) return 0;
+    for (int i = 0; i < count; i++) {
+        if (found[i].state || found[i].workspace_bytes > WORKSPACE) continue;
+        const float ms = time_of(b, p, &found[i]);
+        if (ms < 0.0f) continue;
+        if (tried++ == 0) *own = ms;
+        if (*best >= 0.0f && ms >= 0.99f * *best) continue;
+        *best = ms;
+        *choice = (lt_choice){.shape = p->key,
+                              .workspace_bytes = (int64_t)found[i].workspace_bytes,
+                              .algo = found[i].algo};
+        for (int k = 0; k < LT_CONFIGS; k++) choice->config[k] = config(&found[i].algo, attributes[k]);
+    }
+    return tried;
+}
+
+static exphil_status tune_one(bench *b, const plan *p, lt_choices *to, xph_tune_fn told, void *user)
+{
+    char line[256], name[LT_NAME];
+    lt_choice *choice = &to->of[to->count];
+    float own = 0.0f, best = 0.0f;
+    exphil_status status = blocks_for(b, &p->key);
+    const int tried = status < 0 ? 0 : fastest(b, p, choice, &own, &best);
+    blocks_free(b);
+    if (status < 0) return status;
+    if (!tried) {
+        /* a product that the library began and did not end is the device's */
+        const cudaError_t code = cudaStreamSynchronize(b->stream);
+        return code ? xph_cuda_check(&b->device->base, code, "tuning") : EXPHIL_OK;
+    }
+    to->count++;
+    xph_choice_name(choice, name);
+    snprintf(line, sizeof line, "%s m %lld n %lld k %lld %s: %s, %.2f us; the library's own %.2f us; %d tried",
+             p->key.transpose_a == LT_OP_T   ? "y"
+             : p->key.transpose_b == LT_OP_T ? "dw"
+                                             : "dx",
+             (long long)p->key.m, (long long)p->key.n, (long long)p->key.k, type_name(p->key.type_ab), name,
+             (double)best * 1e3, (double)own * 1e3, tried);
+    told(user, line);
+    return EXPHIL_OK;
+}
+
+/* In the order in which they were asked for first. */
+static exphil_status tune_all(bench *b, lt_choices *to, xph_tune_fn told, void *user)
+{
+    exphil_status status = EXPHIL_OK;
+    int64_t count = 0;
+    for (const plan *p = b->lt->plans; p; p = p->next) count++;
+    const plan **order = calloc((size_t)count + 1, sizeof(plan *));
+    to->of = calloc((size_t)count + 1, sizeof *to->of);
+    if (!order || !to->of) status = EXPHIL_E_MEMORY;
+    int64_t i = count;
+    for (const plan *p = b->lt->plans; status >= 0 && p; p = p->next) order[--i] = p;
+    for (i = 0; status >= 0 && i < count; i++)
+        if (!order[i]->refused) status = tune_one(b, order[i], to, told, user);
+    free(order);
+    return status;
+}
+
+static exphil_status bench_open(bench *b)
+{
+    exphil_status status = xph_cuda_alloc(&b->device->base, WORKSPACE, &b->workspace);
+    if (status < 0) return status;
+    cudaError_t code = cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking);
+    if (!code) code = cudaEventCreateWithFlags(&b->begin, cudaEventDefault);
+    if (!code) code = cudaEventCreateWithFlags(&b->end, cudaEventDefault);
+    return xph_cuda_check(&b->device->base, code, "a stream to tune on");
+}
+
+static void bench_close(bench *b)
+{
+    if (b->begin) cudaEventDestroy(b->begin);
+    if (b->end) cudaEventDestroy(b->end);
+    if (b->stream) cudaStreamDestroy(b->stream);
+    if (b->workspace) xph_cuda_free(&b->device->base, b->workspace, WORKSPACE);
+}
+
+exphil_status xph_cuda_tune(xph_device *device, const char *path, xph_tune_fn told, void *user,
+                            exphil_error *error)
+{
+    XPH_ON(device);
+    bench b = {.device = (xph_cuda_device *)device, .lt = ((xph_cuda_device *)device)->blaslt};
+    lt_choices choices;
+    if (!b.lt) return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0, "there is no cuBLASLt to tune");
+    xph_choices_head(&choices, b.device, library.cublasLtGetVersion());
+    pthread_mutex_lock(&b.lt->lock);
+    exphil_status status = bench_open(&b);
+    if (status >= 0) status = tune_all(&b, &choices, told, user);
+    bench_close(&b);
+    pthread_mutex_unlock(&b.lt->lock);
+    if (status < 0) xph_cuda_fail(error, status, 0, "tuning failed after %lld products", (long long)choices.count);
+    if (status >= 0 && !choices.count)
+        status = xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0, "cuBLASLt did no product: nothing to tune");
+    if (status >= 0) status = xph_choices_write(path, &choices, error);
+    xph_choices_free(&choices);
+    return status;
 }
 
 /* ---- candidates of products: the library's, then own ones ---- */

@@ -24,6 +24,13 @@ enum {
 }; /* cublasLtMatmulPreferenceAttributes_t; B, C, D follow */
 enum { LT_REDUCTION_COMPUTE_TYPE = 2, LT_REDUCTION_OUTPUT_TYPE = 4 }; /* cublasLtReductionScheme_t */
 
+enum {
+    LT_CONFIG_ID = 0,
+    LT_CONFIG_TILE_ID = 1,
+    LT_CONFIG_SPLITK_NUM = 2,
+    LT_CONFIG_STAGES_ID = 6
+}; /* cublasLtMatmulAlgoConfigAttributes_t; each 4 bytes */
+
 enum { LT_STATUS_MAPPING_ERROR = 11, LT_STATUS_EXECUTION_FAILED = 13 }; /* cublasStatus_t */
 
 typedef struct lt_handle *lt_handle;
@@ -58,6 +65,10 @@ typedef struct lt_library {
     int (*cublasLtMatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b,
                                           lt_layout c, lt_layout d, lt_pref pref, int wanted,
                                           lt_found found[], int *count);
+    int (*cublasLtMatmulAlgoCheck)(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b, lt_layout c,
+                                   lt_layout d, const lt_algo *algo, lt_found *found);
+    int (*cublasLtMatmulAlgoConfigGetAttribute)(const lt_algo *algo, int attribute, void *value, size_t bytes,
+                                                size_t *written);
     int (*cublasLtMatmul)(lt_handle handle, lt_desc desc, const void *alpha, const void *a, lt_layout la,
                           const void *b, lt_layout lb, const void *beta, const void *c, lt_layout lc, void *d,
                           lt_layout ld, const lt_algo *algo, void *workspace, size_t workspace_bytes,

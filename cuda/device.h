@@ -103,8 +103,13 @@ exphil_status xph_cuda_record_end(xph_stream *stream, xph_graph **graph);
 exphil_status xph_cuda_replay(xph_stream *stream, xph_graph *graph);
 void xph_cuda_graph_destroy(xph_graph *graph);
 
-/* cuBLASLt, where the machine has it: opened by name, for products in candidates of kernels.h. NULL: why not is logged. */
-xph_blaslt *xph_blaslt_open(xph_cuda_device *device);
+/* cuBLASLt, where the machine has it: opened by name, for products in candidates of kernels.h. Where it is not, device->blaslt
+ * stays NULL and why is logged. A failure: EXPHIL_CUBLASLT_CHOICES names what cannot be taken. */
+exphil_status xph_blaslt_open(xph_cuda_device *device, exphil_error *error);
+/* Of a candidate for these args, with the algorithms that were chosen for its products. */
+const char *xph_blaslt_name(const xph_device *device, const xph_cuda_candidate *of, const void *args);
+exphil_status xph_cuda_tune(xph_device *device, const char *path, xph_tune_fn told, void *user,
+                            exphil_error *error);
 void xph_blaslt_close(xph_cuda_device *device);
 /* Before a stream's first product: its workspace, which a recording could not get. And the end of it. */
 exphil_status xph_blaslt_prepare(xph_cuda_stream *stream);

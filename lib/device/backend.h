@@ -627,6 +627,8 @@ typedef struct xph_comm_args {
     int64_t bytes;       /* 0 or more: the longest data of comm_reduce */
 } xph_comm_args;
 
+typedef void (*xph_tune_fn)(void *user, const char *line);
+
 typedef struct xph_backend {
     /* frozen head */
     size_t struct_size;
@@ -726,6 +728,11 @@ typedef struct xph_backend {
     exphil_status (*word_set)(xph_device *device, uint32_t *address, uint32_t value);
     /* What stream_wrap takes. */
     void *(*stream_native)(xph_stream *stream);
+    /* Times what a library can do for every product that it was asked for since the first device of this ordinal was opened,
+     * and writes the fastest to a file, which a device takes that is opened with EXPHIL_CUBLASLT_CHOICES=path. Each is told
+     * in a line. Nothing else may run on the device meanwhile. NULL: there is nothing to choose. */
+    exphil_status (*tune)(xph_device *device, const char *path, xph_tune_fn told, void *user,
+                          exphil_error *error);
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);

@@ -29,6 +29,8 @@ struct lt_pref {
 };
 
 enum { MAGIC = 0x17, OK = 0, INVALID = 7, NOT_SUPPORTED = 15, REMEMBERED = 256 };
+/* Words of an algorithm: alignments of a, b, c, d, bias; its number; what marks it as ours. */
+enum { ALGO_BIAS = 4, ALGO_NUMBER = 5, ALGO_MARK = 6, MARK = 0x5eed };
 
 __attribute__((visibility("default"))) fake_blaslt fake;
 
@@ -203,19 +205,56 @@ static int refuses(const struct lt_desc *desc, const struct lt_layout *a, const 
     return 1;
 }
 
+static lt_algo algo_of(const struct lt_desc *desc, const uint32_t align[4], int number)
+{
+    lt_algo algo = {{align[0], align[1], align[2], align[3]}};
+    if (desc->bias) algo.data[ALGO_BIAS] = (uint64_t)((uintptr_t)desc->bias & -(uintptr_t)desc->bias);
+    algo.data[ALGO_NUMBER] = (uint64_t)number;
+    algo.data[ALGO_MARK] = MARK;
+    return algo;
+}
+
+/* As many as there are and are wanted; they add in other orders. */
 int cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b, lt_layout c,
                                    lt_layout d, lt_pref pref, int wanted, lt_found found[], int *count)
 {
-    if (handle->magic != MAGIC || wanted != 1 || pref->schemes & 1) return INVALID;
+    if (handle->magic != MAGIC || wanted < 1 || pref->schemes & 1) return INVALID;
     if (!shapes_fit(desc, a, b, c, d)) return INVALID;
     *count = 0;
+    fake.queries++;
     if (!types_fit(desc, a->type, d->type) || !bias_fits(desc, d)) return NOT_SUPPORTED;
     if (refuses(desc, a, b, d, FAKE_AT_QUERY)) return fake.status == FAKE_NO_ALGORITHM ? OK : fake.status;
+    for (int i = 0; i < wanted && i < FAKE_ALGORITHMS; i++) {
+        memset(&found[i], 0, sizeof found[i]);
+        found[i].workspace_bytes = pref->workspace / 2;
+        found[i].algo = algo_of(desc, pref->align, i);
+        ++*count;
+    }
+    return OK;
+}
+
+int cublasLtMatmulAlgoCheck(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b, lt_layout c,
+                            lt_layout d, const lt_algo *algo, lt_found *found)
+{
+    if (handle->magic != MAGIC || !shapes_fit(desc, a, b, c, d)) return INVALID;
+    if (algo->data[ALGO_MARK] != MARK || algo->data[ALGO_NUMBER] >= FAKE_ALGORITHMS) return INVALID;
+    if (!types_fit(desc, a->type, d->type) || !bias_fits(desc, d)) return NOT_SUPPORTED;
+    fake.checks++;
+    if (refuses(desc, a, b, d, FAKE_AT_CHECK)) return fake.status;
+    const lt_algo kept = found->algo; /* never updated */
     memset(found, 0, sizeof *found);
-    found->workspace_bytes = pref->workspace / 2;
-    for (int i = 0; i < 4; i++) found->algo.data[i] = pref->align[i];
-    if (desc->bias) found->algo.data[4] = (uint64_t)((uintptr_t)desc->bias & -(uintptr_t)desc->bias);
-    *count = 1;
+    found->algo = kept;
+    found->workspace_bytes = 1024;
+    return OK;
+}
+
+int cublasLtMatmulAlgoConfigGetAttribute(const lt_algo *algo, int attribute, void *value, size_t bytes,
+                                         size_t *written)
+{
+    const int32_t known = attribute == LT_CONFIG_ID ? (int32_t)algo->data[ALGO_NUMBER] : 1;
+    if (bytes != sizeof known || !value || !written || algo->data[ALGO_MARK] != MARK) return INVALID;
+    memcpy(value, &known, sizeof known);
+    *written = sizeof known;
     return OK;
 }
 
@@ -245,6 +284,7 @@ typedef struct job {
     const void *at_a, *at_b, *at_c;
     void *at_d;
     float beta;
+    int backwards; /* of an algorithm with an odd number: sums in float from the last to the first */
 } job;
 
 _Static_assert(sizeof(job) <= 256, "what emu_call copies");
@@ -263,9 +303,12 @@ static void work(const void *data)
     for (int64_t column = 0; column < (int64_t)j->d.columns; column++)
         for (int64_t row = 0; row < (int64_t)j->d.rows; row++) {
             double sum = 0.0;
-            for (int64_t k = 0; k < inner; k++)
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t k = j->backwards ? inner - 1 - i : i;
                 sum += (double)factor(j, j->at_a, &j->a, ta ? k + row * j->a.ld : row + k * j->a.ld) *
                        (double)factor(j, j->at_b, &j->b, tb ? column + k * j->b.ld : k + column * j->b.ld);
+                if (j->backwards) sum = (double)(float)sum;
+            }
             if (j->beta != 0.0f) sum += (double)(j->beta * get(j->at_c, j->c.type, row + column * j->c.ld));
             if (j->desc.epilogue == LT_EPILOGUE_BIAS)
                 sum += (double)get(j->desc.bias, j->desc.bias_type, row);
@@ -311,7 +354,9 @@ int cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const void
                    const void *b, lt_layout lb, const void *beta, const void *c, lt_layout lc, void *d,
                    lt_layout ld, const lt_algo *algo, void *workspace, size_t workspace_bytes, void *stream)
 {
-    const job j = {*desc, *la, *lb, *lc, *ld, a, b, c, d, *(const float *)beta};
+    const job j = {*desc, *la, *lb, *lc, *ld, a, b, c, d, *(const float *)beta,
+                   algo->data[ALGO_NUMBER] % 2 != 0};
+    if (algo->data[ALGO_MARK] != MARK || algo->data[ALGO_NUMBER] >= FAKE_ALGORITHMS) return INVALID;
     if (handle->magic != MAGIC || *(const float *)alpha != 1.0f || !stream) return INVALID;
     if (!workspace || workspace_bytes < 1024 || (uintptr_t)workspace % 256) return INVALID;
     if (!addresses_fit(&j, algo)) return INVALID;
@@ -321,5 +366,6 @@ int cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const void
         return fake.status;
     }
     fake.products++;
+    fake.by[algo->data[ALGO_NUMBER]]++;
     return fake.call(stream, work, &j, sizeof j) ? 13 : OK;
 }

@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 /* Where products are refused. */
-enum { FAKE_NOWHERE, FAKE_AT_QUERY, FAKE_AT_RUN, FAKE_IN_CAPTURE };
+enum { FAKE_NOWHERE, FAKE_AT_QUERY, FAKE_AT_RUN, FAKE_IN_CAPTURE, FAKE_AT_CHECK };
+enum { FAKE_ALGORITHMS = 3 };
 /* Which, as bits: y = x W^T, dw = dy^T x, dx = dy W. */
 enum { FAKE_Y = 1, FAKE_DW = 2, FAKE_DX = 4, FAKE_ALL = 7 };
 /* Beside cublasStatus_t, at query: it finds nothing. */
@@ -21,6 +22,7 @@ typedef struct fake_blaslt {
     int spoils; /* a refusal in a capture ends it */
     /* told */
     int products, alive;
+    int queries, checks, by[FAKE_ALGORITHMS]; /* by: products of each algorithm */
     int refusals, shapes; /* shapes of products that were refused, however often */
 } fake_blaslt;
 

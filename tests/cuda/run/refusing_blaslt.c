@@ -74,6 +74,18 @@ int cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, 
     return NOT_SUPPORTED;
 }
 
+int cublasLtMatmulAlgoCheck(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b, lt_layout c,
+                            lt_layout d, const lt_algo *algo, lt_found *found)
+{
+    return NOT_SUPPORTED;
+}
+
+int cublasLtMatmulAlgoConfigGetAttribute(const lt_algo *algo, int attribute, void *value, size_t bytes,
+                                         size_t *written)
+{
+    return NOT_SUPPORTED;
+}
+
 int cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const void *a, lt_layout la,
                    const void *b, lt_layout lb, const void *beta, const void *c, lt_layout lc, void *d,
                    lt_layout ld, const lt_algo *algo, void *workspace, size_t workspace_bytes, void *stream)
