@@ -48,8 +48,8 @@ static exphil_status timed_query(xph_device *device, xph_op op, void *args, xph_
 {
     XPH_TRY(look.real->query(device, op, args, info));
     int i = 0;
-    while (i < look.seen_count && (look.seen[i].op != op || look.seen[i].kernel != info->kernel ||
-                                      look.seen[i].name != info->name))
+    while (i < look.seen_count &&
+           (look.seen[i].op != op || look.seen[i].kernel != info->kernel || look.seen[i].name != info->name))
         i++;
     if (i == SEEN_MOST) return EXPHIL_E_MEMORY;
     if (i == look.seen_count) look.seen[look.seen_count++] = (seen){op, info->kernel, info->name};

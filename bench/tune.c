@@ -66,7 +66,8 @@ static bool tune(bench_report *report, const bench_options *options, exphil_cont
 bool bench_tune(bench_report *report, const bench_options *options)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    exphil_context *context = NULL; /* open all the while: what was asked for is known as long as a device is open */
+    exphil_context *context =
+        NULL; /* open all the while: what was asked for is known as long as a device is open */
     exphil_error error = EXPHIL_ERROR_INIT;
     config.device = options->device;
     config.threads = 1;

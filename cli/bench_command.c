@@ -123,15 +123,15 @@ static bool device_known(const char *device)
 
 static bool check(const bench_options *o, const subject *s, const output *to)
 {
-    bool joint = s->run == bench_ranks, trains = joint || s->run == bench_train,
-         tunes = s->run == bench_tune;
+    bool joint = s->run == bench_ranks, trains = joint || s->run == bench_train, tunes = s->run == bench_tune;
     if (tunes ? !o->device || !o->choices : o->choices != NULL) {
         fprintf(stderr, "exphil: --choices is for `exphil bench tune`, which wants it and --device\n");
         return false;
     }
     if (o->device && !trains && !tunes) {
-        fprintf(stderr, "exphil: --device is for `exphil bench train`, tune and ranks; the others measure the "
-                        "processor\n");
+        fprintf(stderr,
+                "exphil: --device is for `exphil bench train`, tune and ranks; the others measure the "
+                "processor\n");
         return false;
     }
     if (o->memory_limit && !trains) {

@@ -30,9 +30,18 @@ typedef struct field {
     int64_t least, most;
 } field;
 
-#define SHAPE(name, bytes, least, most) {#name, offsetof(lt_choice, shape.name), bytes, least, most}
-#define ALIGN(i, name)                  {name, offsetof(lt_choice, shape.align) + 4 * (i), 4, 1, 256}
-#define CONFIG(i, name)                 {name, offsetof(lt_choice, config) + 4 * (i), 4, -1, INT32_MAX}
+#define SHAPE(name, bytes, least, most)                                                                      \
+  {                                                                                                          \
+#    name, offsetof(lt_choice, shape.name), bytes, least, most                                               \
+  }
+#define ALIGN(i, name)                                                                                       \
+  {                                                                                                          \
+    name, offsetof(lt_choice, shape.align) + 4 * (i), 4, 1, 256                                              \
+  }
+#define CONFIG(i, name)                                                                                      \
+  {                                                                                                          \
+    name, offsetof(lt_choice, config) + 4 * (i), 4, -1, INT32_MAX                                            \
+  }
 static const field fields[NUMBERS] = {
     SHAPE(m, 8, 1, INT32_MAX),
     SHAPE(n, 8, 1, INT32_MAX),

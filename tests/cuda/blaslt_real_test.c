@@ -69,8 +69,8 @@ static void what_needs_no_device_works(void **state)
 #undef FIND
     assert_true(lt.cublasLtGetVersion() >= 120000);
     assert_int_equal(lt.cublasLtMatmulDescCreate(&desc, LT_COMPUTE_32F, LT_R_32F), 0);
-    assert_int_equal(
-        lt.cublasLtMatmulDescSetAttribute(desc, LT_DESC_TRANSA, &transposed, sizeof transposed), 0);
+    assert_int_equal(lt.cublasLtMatmulDescSetAttribute(desc, LT_DESC_TRANSA, &transposed, sizeof transposed),
+                     0);
     assert_int_equal(lt.cublasLtMatrixLayoutCreate(&layout, LT_R_32F, 8, 8, 8), 0);
     assert_int_equal(lt.cublasLtMatmulPreferenceCreate(&pref), 0);
     lt.cublasLtMatmulPreferenceDestroy(pref);
