@@ -23,7 +23,7 @@ typedef struct fake_blaslt {
     /* told */
     int products, alive;
     int queries, checks, by[FAKE_ALGORITHMS]; /* by: products of each algorithm */
-    int refusals, shapes; /* shapes of products that were refused, however often */
+    int refusals, shapes;                     /* shapes of products that were refused, however often */
 } fake_blaslt;
 
 /* A product as the device is asked for it: D[m,n] = op(A)[m,k] op(B)[k,n], by columns. */
