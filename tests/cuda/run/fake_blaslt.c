@@ -225,7 +225,8 @@ static int refuses(const struct lt_desc *desc, const struct lt_layout *a, const 
 static lt_algo algo_of(const struct lt_desc *desc, const uint32_t align[4], int number)
 {
     lt_algo algo = {{align[0], align[1], align[2], align[3]}};
-    if (desc->bias) algo.data[ALGO_BIAS] = (uint64_t)((uintptr_t)desc->bias & -(uintptr_t)desc->bias);
+    if (desc->bias)
+        algo.data[ALGO_BIAS] = (uint64_t)(((uintptr_t)desc->bias | 256) & -((uintptr_t)desc->bias | 256));
     algo.data[ALGO_NUMBER] = (uint64_t)number;
     algo.data[ALGO_MARK] = MARK;
     return algo;
