@@ -655,8 +655,11 @@ const char *xph_blaslt_name(const xph_device *device, const xph_cuda_candidate *
     char name[128], first[LT_NAME], second[LT_NAME];
     if (!lt || !lt->choices.count) return of->name;
     if (of->launch == lt_linear) {
-        const shape y = y_shape(args);
+        /* a plan has no addresses yet: whether there is a bias is not known */
+        shape y = y_shape(args);
         name_of(lt, &y, first);
+        y.bias = y.bias < 0 ? y.type_cd : -1;
+        if (*first == '-') name_of(lt, &y, first);
         if (*first == '-') return of->name;
         snprintf(name, sizeof name, "%s/%s", of->name, first);
     } else if (of->launch == lt_linear_grad) {
