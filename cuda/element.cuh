@@ -57,6 +57,26 @@ __device__ inline void store(__half *to, float x)
     *to = __float2half_rn(x);
 }
 
+/* Four numbers at once, at a multiple of their size. */
+template <class Stored> struct alignas(4 * sizeof(Stored)) stored_four {
+    Stored v[4];
+};
+template <class Stored> __device__ inline float4 load_four(const Stored *from)
+{
+    const stored_four<Stored> four = *reinterpret_cast<const stored_four<Stored> *>(from);
+    return make_float4(load_changing(&four.v[0]), load_changing(&four.v[1]), load_changing(&four.v[2]),
+                       load_changing(&four.v[3]));
+}
+template <class Stored> __device__ inline void store_four(Stored *to, float4 x)
+{
+    stored_four<Stored> four;
+    store(&four.v[0], x.x);
+    store(&four.v[1], x.y);
+    store(&four.v[2], x.z);
+    store(&four.v[3], x.w);
+    *reinterpret_cast<stored_four<Stored> *>(to) = four;
+}
+
 /* 2^x, to 2 units of the last place; below 2^-126 it is 0. */
 __device__ inline float exp2_fast(float x)
 {
@@ -66,6 +86,18 @@ __device__ inline float exp2_fast(float x)
     return y;
 #else
     return exp2f(x);
+#endif
+}
+
+/* 1 / x, to 1 unit of the last place; of more than 2^126 it is 0. */
+__device__ inline float reciprocal_fast(float x)
+{
+#ifdef __CUDACC__
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return 1.0f / x;
 #endif
 }
 
@@ -82,12 +114,6 @@ __device__ inline float silu_slope(float x, float s)
 {
     return s * fmaf(x, 1.0f - s, 1.0f);
 }
-/* Above 20 the rest is less than half a unit. */
-__device__ inline float softplus(float x)
-{
-    return x > 20.0f ? x : log1pf(expf(x));
-}
-
 __host__ __device__ constexpr int64_t blocks_of(int64_t count, int64_t size)
 {
     return (count + size - 1) / size;

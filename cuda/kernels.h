@@ -49,6 +49,10 @@ size_t xph_cuda_packed_bytes(xph_op op, const void *args);
 /* Where in a narrow copy of weights [out,in] that of their bias begins, in bytes. */
 size_t xph_packed_bias_at(int64_t in, int64_t out);
 
+/* Bytes of args.marks (scan.cu), and marks alone: y and state_out are not written. */
+size_t xph_scan_saved_bytes(const void *args);
+int xph_scan_marks(const xph_scan_args *args, struct CUstream_st *stream);
+
 /* Own products with weights as they are (linear.cu): a chain of fmaf per number. */
 bool xph_linear_accepts(const void *args);
 int xph_linear(const void *args, struct CUstream_st *stream);

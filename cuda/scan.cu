@@ -10,7 +10,7 @@
 namespace
 {
 
-constexpr int THREADS = 128, STAGE = 8;
+constexpr int THREADS = 128, STAGE = CHUNK;
 
 /* Fewest lanes per channel that hold its states and rates without spilling. */
 constexpr int fewest_lanes(int padded)
@@ -57,7 +57,7 @@ __device__ inline void leave(const xph_scan_args &a, int64_t row, int64_t channe
                              float x, float z)
 {
     float y = fmaf(skip, x, sum);
-    if (a.z) y *= silu(z);
+    if (a.z) y *= z * scan_sigmoid(z);
     store(static_cast<Stored *>(a.y) + row * a.ldy + channel, y);
 }
 
@@ -132,7 +132,7 @@ template <class Stored> struct channel_walk {
         x = static_cast<const Stored *>(a.x) + row * a.ldx + channel;
         dt = static_cast<const Stored *>(a.dt) + row * a.lddt + channel;
         z = gated ? static_cast<const Stored *>(a.z) + row * a.ldz + channel : x;
-        y = static_cast<Stored *>(a.y) + row * a.ldy + channel;
+        y = a.y ? static_cast<Stored *>(a.y) + row * a.ldy + channel : nullptr;
     }
 
     /* One stage; FULL: all its frames are there. Inputs are loaded together. */
@@ -157,13 +157,40 @@ template <class Stored> struct channel_walk {
             const float sum =
                 advance<PADDED, LANES>(h, rate, delta, delta * in[j], cuts >> j & 1u, b, b + PADDED);
             float out = fmaf(skip, in[j], sum);
-            if (gated) out *= silu(gate[j]);
+            if (gated) out *= gate[j] * scan_sigmoid(gate[j]);
             if (writes) store(y + j * ldy, out);
         }
         x += int64_t(STAGE) * ldx;
         dt += int64_t(STAGE) * lddt;
         z += int64_t(STAGE) * ldz;
         y += int64_t(STAGE) * ldy;
+    }
+};
+
+/* Where a lane leaves its states before the next stage. */
+template <int PADDED, int LANES> struct marker {
+    static constexpr int OWN = PADDED / LANES;
+    float *to;
+    int64_t quad, stage; /* floats from one to the next */
+
+    __device__ marker(const xph_scan_args &a, int64_t stream, int64_t channel, int part)
+    {
+        const int64_t first = scan_mark_at(a, PADDED, stream, 1, part * OWN / 4, channel);
+        to = a.marks ? static_cast<float *>(a.marks) + first * 4 + part * OWN % 4 : nullptr;
+        quad = a.width * 4;
+        stage = quad * (PADDED / 4);
+    }
+    __device__ void leave(const float (&h)[OWN])
+    {
+        if constexpr (OWN % 4 == 0) {
+            XPH_UNROLL
+            for (int i = 0; i < OWN; i += 4)
+                *reinterpret_cast<float4 *>(to + i / 4 * quad) =
+                    make_float4(h[i], h[i + 1], h[i + 2], h[i + 3]);
+        } else {
+            *reinterpret_cast<float2 *>(to) = make_float2(h[0], h[1]);
+        }
+        to += stage;
     }
 };
 
@@ -189,10 +216,13 @@ __global__ void __launch_bounds__(THREADS, 4) scan_frames(const xph_scan_args a)
         h[i] = in && n < a.states ? in[state + n] : 0.0f;
     }
     filler<Stored, PADDED> fill(a, stream);
-    channel_walk<Stored> walk(a, stream, mine, there && part == 0);
+    channel_walk<Stored> walk(a, stream, mine, there && part == 0 && a.y);
+    marker<PADDED, LANES> mark(a, stream, mine, part);
+    const bool marks = a.marks && there;
     int left = static_cast<int>(a.time), buffer = 0;
     fill.fill(&staged[0], left);
-    for (; left > 0; left -= STAGE, buffer ^= 1) {
+    for (bool first = true; left > 0; left -= STAGE, buffer ^= 1, first = false) {
+        if (marks && !first) mark.leave(h);
         __syncthreads();
         if (left > STAGE) fill.fill(&staged[buffer ^ 1], left - STAGE);
         if (left >= STAGE)
@@ -331,6 +361,24 @@ template <template <class, int> class Do> int launch(const void *args, cudaStrea
     const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
     return a->batch && a->width ? scan_by_type<Do>(a, a, stream) : cudaSuccess;
 }
+
+}  // namespace
+
+size_t xph_scan_saved_bytes(const void *args)
+{
+    return scan_marks_bytes(static_cast<const xph_scan_args *>(args));
+}
+
+int xph_scan_marks(const xph_scan_args *args, cudaStream_t stream)
+{
+    xph_scan_args a = *args;
+    a.y = a.state_out = nullptr;
+    a.ldy = 0;
+    return many_accepts(&a) ? launch<few_lanes>(&a, stream) : launch<four_lanes>(&a, stream);
+}
+
+namespace
+{
 
 /* ---- rates prepared ---- */
 

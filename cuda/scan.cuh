@@ -17,6 +17,7 @@
 
 constexpr int CHAINS = 4;
 constexpr int MOST_STATES = 64;
+constexpr int CHUNK = 8; /* frames between two marks */
 
 /* Where a frame starts an episode, what was carried counts as zero. */
 __device__ inline float scan_next(float decay, float before, bool cut, float inflow_b)
@@ -38,10 +39,49 @@ __device__ inline float scan_rate(const xph_scan_args &a, int64_t channel, int n
     return scan_rate_of(load(static_cast<const float *>(a.a_log) + at));
 }
 
+/* softplus and its slope. log(1 + t) / t is a polynomial for 0 <= t <= 1, within 4e-8 of itself. */
+struct scan_soft {
+    float value, slope;
+};
+__device__ inline scan_soft scan_softplus(float x)
+{
+    const float t = exp2_fast(-fabsf(x) * LOG2_E);
+    float p = 5.126102141e-03f;
+    p = fmaf(p, t, -2.907406468e-02f);
+    p = fmaf(p, t, 7.751608674e-02f);
+    p = fmaf(p, t, -1.360224762e-01f);
+    p = fmaf(p, t, 1.907688074e-01f);
+    p = fmaf(p, t, -2.483539899e-01f);
+    p = fmaf(p, t, 3.331812171e-01f);
+    p = fmaf(p, t, -4.999944498e-01f);
+    p = fmaf(p, t, 9.999999659e-01f);
+    return {fmaf(p, t, fmaxf(x, 0.0f)), (x < 0.0f ? t : 1.0f) * reciprocal_fast(1.0f + t)};
+}
 /* Of what it is made of, the bias added; plain: of itself. */
+__device__ inline scan_soft scan_step_of(bool plain, float dt)
+{
+    if (plain) return {dt, 1.0f};
+    return scan_softplus(dt);
+}
 __device__ inline float scan_delta(bool plain, float dt)
 {
-    return plain ? dt : softplus(dt);
+    return scan_step_of(plain, dt).value;
+}
+__device__ inline float scan_sigmoid(float x)
+{
+    return reciprocal_fast(1.0f + exp2_fast(-x * LOG2_E));
+}
+
+/* Marks: the state before every chunk but the first, as float4s [stream][chunk - 1][PADDED / 4][channel], for the gradient,
+ * which would else have to run forward again. */
+__host__ __device__ inline int64_t scan_chunks(const xph_scan_args &a)
+{
+    return (a.time + CHUNK - 1) / CHUNK;
+}
+__host__ __device__ inline int64_t scan_mark_at(const xph_scan_args &a, int padded, int64_t stream,
+                                                int64_t chunk, int64_t quad, int64_t channel)
+{
+    return ((stream * (scan_chunks(a) - 1) + chunk - 1) * (padded / 4) + quad) * a.width + channel;
 }
 
 /* Of skip or delta_bias. */
@@ -71,6 +111,11 @@ inline int scan_padded(const xph_scan_args *a)
     int padded = 8;
     while (padded < a->states) padded *= 2;
     return padded;
+}
+inline size_t scan_marks_bytes(const xph_scan_args *a)
+{
+    if (a->time <= CHUNK) return 0;
+    return static_cast<size_t>(a->batch * (scan_chunks(*a) - 1) * scan_padded(a) * a->width) * sizeof(float);
 }
 
 /* Runs Do<Stored, PADDED>::run for the type and the number of states of a. */

@@ -1,14 +1,17 @@
-/* Gradient of the selective scan (scan.cu). Nothing is kept from the forward pass. A block runs its channels
- * of one stream through time once and stores the state before every CHUNK frames in scratch. It then goes
- * back chunk by chunk: it runs a chunk again with all its states and decays in registers, then backwards. So
- * every exponential is computed twice, and no [B,T,D,N] array is ever in memory.
+/* Gradient of the selective scan (scan.cu). A block takes its channels of one stream back through time, chunk by chunk: from
+ * the mark before a chunk it runs forward again, with all states in registers, then backwards. So every exponential is
+ * computed twice, and no [B,T,D,N] array is ever in memory. Marks are those of the forward pass, or made here by its kernel.
  *
- * A lane holds OWN states, PADDED / OWN lanes a channel. Values common to them (softplus, gate) are computed
- * once, by the threads in memory order, and stay in shared memory for the chunk, as do the per-frame
- * gradients that are written out.
+ * A lane holds OWN states of each of two neighbouring channels, whose db and dc are added up in the products themselves.
+ * Values common to the states of a channel (softplus, gate) are computed once, four channels a thread, in memory order. They
+ * stay in shared memory for the chunk, as do the sums over states of which dx, ddt and dz are made there.
  *
- * db and dc are sums over channels: in a warp by fold_lanes, over the warps of a block in order, over blocks
- * by scan_join; da_log, dskip and ddelta_bias are sums over streams, by fold. All parts lie in scratch.
+ * Sums over lanes go by halves: a lane gives away one half of its sums and keeps the other, as often as there are bits. Which
+ * half that is must be one register in all lanes, or each would have to choose: so lanes hold their states, and their two
+ * channels, in different orders. Slot i of a lane is state i ^ turn of its four, slot i of its channels is i ^ (part & 1).
+ *
+ * db and dc are sums over channels: in a warp so, over the warps of a block and over blocks in order. da_log and the sums over
+ * frames of a channel are sums over streams. The parts lie in scratch, one kernel joins them all.
  */
 #include "fold.cuh"
 #include "scan.cuh"
@@ -16,26 +19,30 @@
 namespace
 {
 
-constexpr int OWN = 4, CHUNK = 8;
-
-/* Blocks so that 12 warps with 168 registers each fit on a multiprocessor. */
-__host__ __device__ constexpr int threads_of(int padded)
-{
-    return padded == 8 ? 128 : 192;
-}
-__host__ __device__ constexpr int channels_of(int padded)
-{
-    return threads_of(padded) / (padded / OWN);
-}
+#ifndef XPH_BLOCKS
+#define XPH_BLOCKS 2
+#endif
+constexpr int OWN = 4, THREADS = 128, WARPS = THREADS / WARP;
+enum { SKIP, DELTA, GATE, OVER_FRAMES }; /* sums over frames: dskip, columns of ddt and of dz */
+enum { BY_INFLOW, BY_RATE, BY_C, OVER_STATES };
 
 template <int PADDED> struct shape {
-    static constexpr int LANES = PADDED / OWN, THREADS = threads_of(PADDED), CHANNELS = channels_of(PADDED),
-                         WARPS = THREADS / WARP, ROW = 2 * PADDED, BLOCKS = 12 / WARPS;
+    static constexpr int LANES = PADDED / OWN,                /* of a pair of channels */
+        PAIRS = WARP / LANES, CHANNELS = 2 * PAIRS * WARPS,   /* of a warp, of a block */
+        QUADS = CHANNELS / 4, ROW = 2 * PADDED,               /* b | c */
+        TURNS = PAIRS >= 4 ? 4 : 2,                           /* orders of states */
+        HALVES = LANES > 2 ? 2 : 1,                           /* sums over states that are left to the end */
+        PITCH = CHANNELS + (HALVES > 1 ? 16 : 0);             /* of them: banks differ */
 };
+
+__host__ __device__ constexpr int channels_of(int padded)
+{
+    return 2 * (WARP / (padded / OWN)) * WARPS;
+}
 
 /* Where the parts lie in scratch, in floats. */
 struct layout {
-    int64_t groups, chunks, padded, marks, part, da, dskip, dbias, total;
+    int64_t groups, padded, marks, part, sums, per_stream, total;
 };
 
 inline layout layout_of(const xph_scan_args *a)
@@ -43,356 +50,526 @@ inline layout layout_of(const xph_scan_args *a)
     layout l;
     l.padded = scan_padded(a);
     l.groups = blocks_of(a->width, channels_of(static_cast<int>(l.padded)));
-    l.chunks = blocks_of(a->time, CHUNK);
-    l.marks = 0; /* [B][chunks][groups][OWN][threads] */
-    l.part = a->batch * l.chunks * l.groups * OWN * threads_of(static_cast<int>(l.padded));
-    l.da = l.part + l.groups * a->batch * a->time * 2 * l.padded; /* part: [groups][M][b|c] */
-    l.dskip = l.da + a->batch * a->width * a->states;
-    l.dbias = l.dskip + a->batch * a->width;
-    l.total = l.dbias + a->batch * a->width;
+    l.per_stream = a->width * ((a->fixed ? 0 : a->states) + OVER_FRAMES);
+    l.marks = 0;
+    l.part = a->marked ? 0 : static_cast<int64_t>(scan_marks_bytes(a) / sizeof(float));
+    l.sums = l.part + l.groups * a->batch * a->time * 2 * l.padded; /* part: [groups][M][b|c] */
+    l.total = (l.sums + a->batch * l.per_stream + 3) / 4 * 4;       /* sums: [B][da | OVER_FRAMES of each channel] */
     return l;
 }
 
 /* A chunk of the channels of a block. */
 template <int PADDED> struct tile {
-    static constexpr int CHANNELS = shape<PADDED>::CHANNELS;
-    float x[CHUNK][CHANNELS], delta[CHUNK][CHANNELS], slope[CHUNK][CHANNELS]; /* slope: of softplus */
-    float gy[CHUNK][CHANNELS], gz[CHUNK][CHANNELS]; /* dy times what y and SiLU(z) have for factors */
-    float dx[CHUNK][CHANNELS], ddt[CHUNK][CHANNELS], dz[CHUNK][CHANNELS];
-    alignas(16) float row[CHUNK][2 * PADDED]; /* b | c */
-    int cut[CHUNK];
+    using is = shape<PADDED>;
+    alignas(16) float2 flow[CHUNK][is::CHANNELS];                 /* delta, delta x */
+    alignas(16) float gy[CHUNK][is::CHANNELS], gz[CHUNK][is::CHANNELS]; /* dy times what y and SiLU(z) have for factors */
+    alignas(16) float x[CHUNK][is::CHANNELS], slope[CHUNK][is::CHANNELS]; /* slope: of softplus */
+    alignas(16) float over_states[OVER_STATES][CHUNK][is::HALVES][is::PITCH];
+    alignas(16) float row[CHUNK][is::TURNS][is::ROW];             /* b | c for every turn */
+    alignas(16) float over_channels[CHUNK][WARPS][is::ROW];
+    alignas(16) float4 over_frames[OVER_FRAMES][THREADS];
+    unsigned cuts;
 };
 
 /* Where the chunk of a block lies. */
 struct place {
-    int64_t stream, first, row; /* channel and row that come first */
-    int frames;
+    int64_t row, first; /* that come first */
+    int frames, left;   /* left: of the width from channel first on */
 };
 
-template <class Stored, int PADDED>
-__device__ inline void fill_rows(tile<PADDED> *s, const xph_scan_args &a, place p)
+/* Four neighbours of a frame; what is beyond the width is 0. */
+template <class Stored>
+__device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int j, int d, bool fours)
 {
-    constexpr int ROW = 2 * PADDED, THREADS = shape<PADDED>::THREADS;
-    const int thread = static_cast<int>(threadIdx.x);
-    for (int i = thread; i < p.frames * ROW; i += THREADS) {
-        const int j = i / ROW, n = i % ROW;
-        s->row[j][n] = n < PADDED ? scan_row<Stored>(a, a.b, a.ldb, p.row + j, n)
-                                  : scan_row<Stored>(a, a.c, a.ldc, p.row + j, n - PADDED);
-    }
-    if (thread < p.frames) s->cut[thread] = a.reset && a.reset[p.row + thread];
+    const Stored *from = static_cast<const Stored *>(matrix) + (p.row * ld + p.first);
+    from += j * static_cast<int>(ld) + d;
+    if (fours) return d < p.left ? load_four(from) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
+                       d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
 }
 
-/* Channels beyond the width are zeros, for which every gradient is zero. */
-template <class Stored, int PADDED>
-__device__ inline void fill_inputs(tile<PADDED> *s, const xph_scan_args &a, place p)
+template <class Stored>
+__device__ inline void write_four(void *matrix, int64_t ld, place p, int j, int d, bool fours, float4 x)
 {
-    constexpr int CHANNELS = shape<PADDED>::CHANNELS, THREADS = shape<PADDED>::THREADS;
-    static_assert(THREADS % CHANNELS == 0, "a thread stays with its channel");
-    const int64_t own = p.first + static_cast<int>(threadIdx.x) % CHANNELS;
-    const float bias = own < a.width ? scan_of_channel(a.delta_bias, own) : 0.0f;
-    for (int i = static_cast<int>(threadIdx.x); i < p.frames * CHANNELS; i += THREADS) {
-        const int j = i / CHANNELS, d = i % CHANNELS;
-        const int64_t channel = p.first + d;
-        const bool there = channel < a.width;
-        const float dt =
-            there ? load(static_cast<const Stored *>(a.dt) + (p.row + j) * a.lddt + channel) + bias : 0.0f;
-        s->x[j][d] = there ? load(static_cast<const Stored *>(a.x) + (p.row + j) * a.ldx + channel) : 0.0f;
-        s->delta[j][d] = there ? scan_delta(a.plain_delta, dt) : 0.0f;
-        s->slope[j][d] = a.plain_delta ? 1.0f : sigmoid(dt);
+    Stored *to = static_cast<Stored *>(matrix) + (p.row * ld + p.first);
+    to += j * static_cast<int>(ld) + d;
+    if (fours) {
+        if (d < p.left) store_four(to, x);
+        return;
     }
+    if (d < p.left) store(to, x.x);
+    if (d + 1 < p.left) store(to + 1, x.y);
+    if (d + 2 < p.left) store(to + 2, x.z);
+    if (d + 3 < p.left) store(to + 3, x.w);
 }
 
-template <class Stored, int PADDED>
-__device__ inline void fill_gradients(tile<PADDED> *s, const xph_scan_grad_args &g, place p)
+/* Of skip or delta_bias, four. */
+__device__ inline float4 four_of_channels(const void *vector, place p, int d)
 {
-    constexpr int CHANNELS = shape<PADDED>::CHANNELS, THREADS = shape<PADDED>::THREADS;
-    for (int i = static_cast<int>(threadIdx.x); i < p.frames * CHANNELS; i += THREADS) {
-        const int j = i / CHANNELS, d = i % CHANNELS;
-        const int64_t channel = p.first + d;
-        const bool there = channel < g.fwd.width;
-        const float dy =
-            there ? load(static_cast<const Stored *>(g.dy) + (p.row + j) * g.lddy + channel) : 0.0f;
-        float gate = 1.0f, slope = 0.0f;
-        if (g.fwd.z && there) {
-            const float z = load(static_cast<const Stored *>(g.fwd.z) + (p.row + j) * g.fwd.ldz + channel);
-            const float half = sigmoid(z);
-            gate = z * half;
-            slope = silu_slope(z, half);
-        }
-        s->gy[j][d] = dy * gate;
-        s->gz[j][d] = dy * slope;
-    }
+    const float *from = static_cast<const float *>(vector) + p.first + d;
+    if (!vector) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
+                       d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
 }
 
-template <class Stored, int PADDED>
-__device__ inline void leave(const tile<PADDED> *s, const xph_scan_grad_args &g, place p)
+__device__ inline float &at(float4 &v, int i)
 {
-    constexpr int CHANNELS = shape<PADDED>::CHANNELS, THREADS = shape<PADDED>::THREADS;
-    for (int i = static_cast<int>(threadIdx.x); i < p.frames * CHANNELS; i += THREADS) {
-        const int j = i / CHANNELS, d = i % CHANNELS;
-        const int64_t channel = p.first + d, row = p.row + j;
-        if (channel >= g.fwd.width) continue;
-        store(static_cast<Stored *>(g.dx) + row * g.lddx + channel, s->dx[j][d]);
-        store(static_cast<Stored *>(g.ddt) + row * g.ldddt + channel, s->ddt[j][d]);
-        if (g.dz) store(static_cast<Stored *>(g.dz) + row * g.lddz + channel, s->dz[j][d]);
-    }
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+__device__ inline float at(const float4 &v, int i)
+{
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
 /* What a lane carries from chunk to chunk. */
-template <int PADDED> struct lane_state {
-    int lane, warp, part, d; /* part of the channel's states; channel in the block */
-    float rate[OWN], h[OWN], g[OWN], da[OWN], skip, dskip, dbias;
+struct lane_state {
+    int lane, warp, part, turn;
+    int channel[2]; /* in the block */
+    float rate[2][OWN], g[2][OWN], da[2][OWN];
 };
 
-template <int PADDED> __device__ inline float sum_of_channel(float x)
-{
-    XPH_UNROLL
-    for (int bit = 1; bit < shape<PADDED>::LANES; bit *= 2) x += __shfl_xor_sync(ALL_LANES, x, bit);
-    return x;
-}
-
-/* The frames of a chunk once more: states[j] before frame j, and the decay in it; dz on the way. */
-template <int PADDED>
-__device__ inline void again(tile<PADDED> *s, const lane_state<PADDED> &l, int frames, bool gated,
-                             float (&states)[CHUNK + 1][OWN], float (&decay)[CHUNK][OWN])
-{
-    XPH_UNROLL
-    for (int j = 0; j < CHUNK; j++) {
-        if (j >= frames) continue;
-        const float delta = s->delta[j][l.d], x = s->x[j][l.d], inflow = delta * x;
-        const float *b = s->row[j] + l.part * OWN;
-        float sum = 0.0f;
-        XPH_UNROLL
-        for (int n = 0; n < OWN; n++) {
-            decay[j][n] = exp2_fast(delta * l.rate[n]);
-            states[j + 1][n] = scan_next(decay[j][n], states[j][n], s->cut[j], inflow * b[n]);
-            sum = fmaf(b[PADDED + n], states[j + 1][n], sum);
-        }
-        if (!gated) continue;
-        sum = sum_of_channel<PADDED>(sum);
-        if (l.part == 0) s->dz[j][l.d] = s->gz[j][l.d] * fmaf(l.skip, x, sum);
-    }
-}
-
-/* One frame back. db and dc of the lane's states come out in v, OWN of each. */
-template <int PADDED>
-__device__ inline void back(tile<PADDED> *s, lane_state<PADDED> *l, int j, const float (&before)[OWN],
-                            const float (&after)[OWN], const float (&decay)[OWN], float (&v)[2 * OWN])
-{
-    const float delta = s->delta[j][l->d], x = s->x[j][l->d], gy = s->gy[j][l->d], inflow = delta * x;
-    const float *b = s->row[j] + l->part * OWN;
-    const bool cut = s->cut[j];
-    float by_inflow = 0.0f, by_rate = 0.0f;
-    XPH_UNROLL
-    for (int n = 0; n < OWN; n++) {
-        const float dh = fmaf(gy, b[PADDED + n], l->g[n]);
-        l->g[n] = cut ? 0.0f : dh * decay[n];
-        const float falling = l->g[n] * (cut ? 0.0f : before[n]);
-        v[n] = dh * inflow;
-        v[OWN + n] = gy * after[n];
-        by_inflow = fmaf(dh, b[n], by_inflow);
-        by_rate = fmaf(l->rate[n], falling, by_rate);
-        l->da[n] = fmaf(falling, delta, l->da[n]);
-    }
-    by_inflow = sum_of_channel<PADDED>(by_inflow);
-    by_rate = sum_of_channel<PADDED>(by_rate);
-    l->dskip = fmaf(gy, x, l->dskip);
-    if (l->part) return;
-    s->dx[j][l->d] = fmaf(by_inflow, delta, l->skip * gy);
-    const float ddt = fmaf(by_rate, LN_2, x * by_inflow) * s->slope[j][l->d];
-    s->ddt[j][l->d] = ddt;
-    l->dbias += ddt;
-}
-
 template <class Stored, int PADDED> struct scan_back {
-    static constexpr int LANES = shape<PADDED>::LANES, THREADS = shape<PADDED>::THREADS,
-                         ROW = shape<PADDED>::ROW, WARPS = shape<PADDED>::WARPS,
-                         CHANNELS = shape<PADDED>::CHANNELS;
-    using sums = float[CHUNK][WARPS][ROW];
+    using is = shape<PADDED>;
+    using chunk = tile<PADDED>;
 
-    __device__ static place place_of(const xph_scan_args &a, int64_t chunk)
+    __device__ static place place_of(const xph_scan_args &a, int64_t k)
     {
-        const int64_t t = chunk * CHUNK, left = a.time - t, stream = blockIdx.x;
-        return {stream, int64_t(blockIdx.y) * CHANNELS, stream * a.time + t,
-                static_cast<int>(left < CHUNK ? left : CHUNK)};
+        const int64_t t = k * CHUNK, frames = a.time - t, first = int64_t(blockIdx.y) * is::CHANNELS,
+                      left = a.width - first;
+        return {int64_t(blockIdx.x) * a.time + t, first,
+                static_cast<int>(frames < CHUNK ? frames : CHUNK),
+                static_cast<int>(left < is::CHANNELS ? left : is::CHANNELS)};
     }
 
-    __device__ static float *mark_of(const layout &at, float *scratch, int64_t chunk)
+    __device__ static int64_t channel_of(const lane_state &l, int c)
     {
-        return scratch + at.marks +
-               ((blockIdx.x * at.chunks + chunk) * at.groups + blockIdx.y) * OWN * THREADS + threadIdx.x;
+        return int64_t(blockIdx.y) * is::CHANNELS + l.channel[c];
+    }
+    __device__ static int state_of(const lane_state &l, int i)
+    {
+        return l.part * OWN + (i ^ l.turn);
     }
 
-    __device__ static lane_state<PADDED> enter(const xph_scan_grad_args &g)
+    __device__ static lane_state enter(const xph_scan_grad_args &g)
     {
         const xph_scan_args &a = g.fwd;
         const int thread = static_cast<int>(threadIdx.x);
-        lane_state<PADDED> l;
-        l.lane = thread % WARP, l.warp = thread / WARP, l.part = thread % LANES, l.d = thread / LANES;
-        const int64_t channel = int64_t(blockIdx.y) * CHANNELS + l.d;
-        const bool there = channel < a.width;
-        const int64_t state = blockIdx.x * a.ld_state + channel * a.states;
-        const float *in = static_cast<const float *>(a.state_in),
-                    *out = static_cast<const float *>(g.dstate_out);
-        l.skip = there ? scan_of_channel(a.skip, channel) : 0.0f;
-        l.dskip = l.dbias = 0.0f;
+        const float *out = static_cast<const float *>(g.dstate_out);
+        lane_state l;
+        l.lane = thread % WARP, l.warp = thread / WARP, l.part = thread % is::LANES;
+        l.turn = is::TURNS == 4 ? (l.lane >> 4 & 1) * 2 + (l.lane >> 3 & 1) : (l.lane >> 4 & 1) * 2;
         XPH_UNROLL
-        for (int i = 0; i < OWN; i++) {
-            const int n = l.part * OWN + i;
-            const bool real = there && n < a.states;
-            l.rate[i] = real ? scan_rate(a, channel, n) : 0.0f;
-            l.h[i] = real && in ? in[state + n] : 0.0f;
-            l.g[i] = real && out ? out[state + n] : 0.0f;
-            l.da[i] = 0.0f;
+        for (int c = 0; c < 2; c++) {
+            l.channel[c] = thread / is::LANES * 2 + (c ^ (l.part & 1));
+            const int64_t channel = channel_of(l, c), state = blockIdx.x * a.ld_state + channel * a.states;
+            XPH_UNROLL
+            for (int i = 0; i < OWN; i++) {
+                const int n = state_of(l, i);
+                const bool real = channel < a.width && n < a.states;
+                l.rate[c][i] = real ? scan_rate(a, channel, n) : 0.0f;
+                l.g[c][i] = real && out ? out[state + n] : 0.0f;
+                l.da[c][i] = 0.0f;
+            }
         }
         return l;
     }
 
-    /* Leaves the state before every chunk. */
-    __device__ static void forth(const xph_scan_grad_args &g, const layout &at, tile<PADDED> *s,
-                                 lane_state<PADDED> *l)
+    /* The states before a chunk. */
+    __device__ static void read_mark(const xph_scan_args &a, const float *marks, const lane_state &l, int64_t k,
+                                     float (&h)[2][OWN])
     {
-        float *scratch = static_cast<float *>(g.scratch);
-        for (int64_t k = 0; k < at.chunks; k++) {
-            float *mark = mark_of(at, scratch, k);
-            XPH_UNROLL
-            for (int n = 0; n < OWN; n++) mark[n * THREADS] = l->h[n];
-            if (k + 1 == at.chunks) break;
-            const place p = place_of(g.fwd, k);
-            __syncthreads();
-            fill_rows<Stored>(s, g.fwd, p);
-            fill_inputs<Stored>(s, g.fwd, p);
-            __syncthreads();
-            XPH_UNROLL
-            for (int j = 0; j < CHUNK; j++) {
-                const float delta = s->delta[j][l->d], inflow = delta * s->x[j][l->d];
-                if (s->cut[j]) { /* of all lanes, and rare */
-                    XPH_BRANCH;
-                    XPH_UNROLL
-                    for (int n = 0; n < OWN; n++) l->h[n] = 0.0f;
-                }
+        XPH_UNROLL
+        for (int c = 0; c < 2; c++) {
+            const int64_t channel = channel_of(l, c);
+            if (k == 0) {
+                const float *in = static_cast<const float *>(a.state_in);
+                const int64_t state = blockIdx.x * a.ld_state + channel * a.states;
                 XPH_UNROLL
-                for (int n = 0; n < OWN; n++)
-                    l->h[n] = scan_next(exp2_fast(delta * l->rate[n]), l->h[n], false,
-                                        inflow * s->row[j][l->part * OWN + n]);
+                for (int i = 0; i < OWN; i++) {
+                    const int n = state_of(l, i);
+                    h[c][i] = in && channel < a.width && n < a.states ? in[state + n] : 0.0f;
+                }
+                continue;
             }
+            float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (channel < a.width)
+                four = *reinterpret_cast<const float4 *>(
+                    marks + scan_mark_at(a, PADDED, blockIdx.x, k, l.part, channel) * 4);
+            const bool by1 = l.turn & 1, by2 = l.turn & 2;
+            const float x = by1 ? four.y : four.x, y = by1 ? four.x : four.y, z = by1 ? four.w : four.z,
+                        w = by1 ? four.z : four.w;
+            h[c][0] = by2 ? z : x, h[c][1] = by2 ? w : y, h[c][2] = by2 ? x : z, h[c][3] = by2 ? y : w;
+        }
+    }
+
+    __device__ static void fill_rows(chunk *s, const xph_scan_args &a, place p)
+    {
+        const int thread = static_cast<int>(threadIdx.x);
+        const Stored *b = static_cast<const Stored *>(a.b) + p.row * a.ldb,
+                     *c = static_cast<const Stored *>(a.c) + p.row * a.ldc;
+        const int ldb = static_cast<int>(a.ldb), ldc = static_cast<int>(a.ldc);
+        for (int i = thread; i < p.frames * is::ROW; i += THREADS) {
+            const int j = i / is::ROW, column = i % is::ROW, n = column % PADDED;
+            float x = 0.0f;
+            if (n < a.states) x = load(column < PADDED ? b + (j * ldb + n) : c + (j * ldc + n));
+            XPH_UNROLL
+            for (int v = 0; v < is::TURNS; v++) s->row[j][v][column ^ v * (4 / is::TURNS)] = x;
+        }
+        if (thread < WARP) {
+            const unsigned cuts =
+                __ballot_sync(ALL_LANES, a.reset && thread < p.frames && a.reset[p.row + thread]);
+            if (thread == 0) s->cuts = cuts;
+        }
+    }
+
+    /* Channels beyond the width are zeros, for which every gradient is zero. */
+    __device__ static void fill(chunk *s, const xph_scan_grad_args &g, place p, bool fours)
+    {
+        const xph_scan_args &a = g.fwd;
+        for (int q = static_cast<int>(threadIdx.x); q < p.frames * is::QUADS; q += THREADS) {
+            const int j = q / is::QUADS, d = q % is::QUADS * 4;
+            const float4 x = read_four<Stored>(a.x, a.ldx, p, j, d, fours),
+                         dt = read_four<Stored>(a.dt, a.lddt, p, j, d, fours),
+                         dy = read_four<Stored>(g.dy, g.lddy, p, j, d, fours);
+            float4 z = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (a.z) z = read_four<Stored>(a.z, a.ldz, p, j, d, fours);
+            const float4 bias = four_of_channels(a.delta_bias, p, d);
+            float4 delta, slope, gy, gz;
+            XPH_UNROLL
+            for (int i = 0; i < 4; i++) {
+                const scan_soft soft = scan_step_of(a.plain_delta, at(dt, i) + at(bias, i));
+                at(delta, i) = d + i < p.left ? soft.value : 0.0f;
+                at(slope, i) = soft.slope;
+                const float half = scan_sigmoid(at(z, i));
+                at(gy, i) = a.z ? at(dy, i) * (at(z, i) * half) : at(dy, i);
+                at(gz, i) = at(dy, i) * silu_slope(at(z, i), half);
+            }
+            float4 *flow = reinterpret_cast<float4 *>(&s->flow[j][d]);
+            flow[0] = make_float4(delta.x, delta.x * x.x, delta.y, delta.y * x.y);
+            flow[1] = make_float4(delta.z, delta.z * x.z, delta.w, delta.w * x.w);
+            *reinterpret_cast<float4 *>(&s->gy[j][d]) = gy;
+            *reinterpret_cast<float4 *>(&s->gz[j][d]) = gz;
+            *reinterpret_cast<float4 *>(&s->x[j][d]) = x;
+            *reinterpret_cast<float4 *>(&s->slope[j][d]) = slope;
+        }
+    }
+
+    /* A sum over the states of four channels. */
+    __device__ static float4 over_states(const chunk *s, int which, int j, int d)
+    {
+        float4 sum = *reinterpret_cast<const float4 *>(&s->over_states[which][j][0][d]);
+        if (is::HALVES > 1) {
+            const float4 other =
+                *reinterpret_cast<const float4 *>(&s->over_states[which][j][is::HALVES - 1][d]);
+            XPH_UNROLL
+            for (int i = 0; i < 4; i++) at(sum, i) += at(other, i);
+        }
+        return sum;
+    }
+
+    __device__ static void add(float4 *to, float4 x)
+    {
+        float4 sum = *to;
+        XPH_UNROLL
+        for (int i = 0; i < 4; i++) at(sum, i) += at(x, i);
+        *to = sum;
+    }
+
+    __device__ static void leave(chunk *s, const xph_scan_grad_args &g, place p, bool fours)
+    {
+        const int thread = static_cast<int>(threadIdx.x);
+        for (int q = thread; q < p.frames * is::QUADS; q += THREADS) {
+            const int j = q / is::QUADS, d = q % is::QUADS * 4;
+            const float4 by_inflow = over_states(s, BY_INFLOW, j, d), by_rate = over_states(s, BY_RATE, j, d),
+                         by_c = over_states(s, BY_C, j, d), skip = four_of_channels(g.fwd.skip, p, d),
+                         flow0 = *reinterpret_cast<const float4 *>(&s->flow[j][d]),
+                         flow1 = *reinterpret_cast<const float4 *>(&s->flow[j][d + 2]),
+                         gy = *reinterpret_cast<const float4 *>(&s->gy[j][d]),
+                         gz = *reinterpret_cast<const float4 *>(&s->gz[j][d]),
+                         x = *reinterpret_cast<const float4 *>(&s->x[j][d]),
+                         slope = *reinterpret_cast<const float4 *>(&s->slope[j][d]),
+                         delta = make_float4(flow0.x, flow0.z, flow1.x, flow1.z);
+            float4 dx, ddt, dz, dskip;
+            XPH_UNROLL
+            for (int i = 0; i < 4; i++) {
+                at(dskip, i) = at(gy, i) * at(x, i);
+                at(dx, i) = fmaf(at(by_inflow, i), at(delta, i), at(skip, i) * at(gy, i));
+                at(ddt, i) = fmaf(at(by_rate, i), LN_2, at(x, i) * at(by_inflow, i)) * at(slope, i);
+                at(dz, i) = at(gz, i) * fmaf(at(skip, i), at(x, i), at(by_c, i));
+            }
+            write_four<Stored>(g.dx, g.lddx, p, j, d, fours, dx);
+            write_four<Stored>(g.ddt, g.ldddt, p, j, d, fours, ddt);
+            if (g.dz) write_four<Stored>(g.dz, g.lddz, p, j, d, fours, dz);
+            add(&s->over_frames[SKIP][thread], dskip);
+            add(&s->over_frames[DELTA][thread], ddt);
+            add(&s->over_frames[GATE][thread], dz);
         }
     }
 
     /* db and dc of the block, warp after warp. */
-    __device__ static void leave_sums(const xph_scan_grad_args &g, const layout &at, const sums &sum, place p)
+    __device__ static void leave_rows(const chunk *s, float *part, place p, int64_t rows)
     {
-        const int64_t rows = g.fwd.batch * g.fwd.time;
-        float *to = static_cast<float *>(g.scratch) + at.part + (blockIdx.y * rows + p.row) * ROW;
-        for (int i = static_cast<int>(threadIdx.x); i < p.frames * ROW; i += THREADS) {
-            float total = 0.0f;
-            for (int w = 0; w < WARPS; w++) total += sum[i / ROW][w][i % ROW];
-            to[i] = total;
+        float *to = part + (blockIdx.y * rows + p.row) * is::ROW;
+        for (int i = static_cast<int>(threadIdx.x) * 4; i < p.frames * is::ROW; i += THREADS * 4) {
+            float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            XPH_UNROLL
+            for (int w = 0; w < WARPS; w++) {
+                const float4 of_warp =
+                    *reinterpret_cast<const float4 *>(&s->over_channels[i / is::ROW][w][i % is::ROW]);
+                XPH_UNROLL
+                for (int k = 0; k < 4; k++) at(total, k) = w ? at(total, k) + at(of_warp, k) : at(of_warp, k);
+            }
+            *reinterpret_cast<float4 *>(to + i) = total;
         }
     }
 
-    __device__ static void chunk_back(const xph_scan_grad_args &g, const layout &at, tile<PADDED> *s,
-                                      sums &sum, lane_state<PADDED> *l, int64_t k)
+    /* db (v[0..]) and dc (v[OWN..]) of the lane's states over the channels of its warp. */
+    __device__ static void over_channels(chunk *s, const lane_state &l, int j, float (&v)[2 * OWN])
     {
-        constexpr int LEFT = fold_left(2 * OWN, LANES), TWINS = fold_twins(2 * OWN, LANES);
-        const place p = place_of(g.fwd, k);
-        __syncthreads();
-        fill_rows<Stored>(s, g.fwd, p);
-        fill_inputs<Stored>(s, g.fwd, p);
-        fill_gradients<Stored>(s, g, p);
-        float states[CHUNK + 1][OWN], decay[CHUNK][OWN];
-        const float *mark = mark_of(at, static_cast<float *>(g.scratch), k);
+        float *to = s->over_channels[j][l.warp];
         XPH_UNROLL
-        for (int n = 0; n < OWN; n++) states[0][n] = mark[n * THREADS];
-        __syncthreads();
-        again<PADDED>(s, *l, p.frames, g.dz != nullptr, states, decay);
-        XPH_UNROLL
-        for (int j = CHUNK - 1; j >= 0; j--) {
-            if (j >= p.frames) continue;
-            float v[2 * OWN];
-            back<PADDED>(s, l, j, states[j], states[j + 1], decay[j], v);
-            const int first = fold_lanes<2 * OWN, LANES>(v, l->lane);
+        for (int i = 0; i < 2; i++) {
+            v[i] += __shfl_xor_sync(ALL_LANES, v[i + 2], 16);
+            v[OWN + i] += __shfl_xor_sync(ALL_LANES, v[OWN + i + 2], 16);
+        }
+        if constexpr (is::PAIRS == 2) {
             XPH_UNROLL
-            for (int i = 0; i < LEFT; i++) {
-                const int column = (first + i) / OWN * PADDED + l->part * OWN + (first + i) % OWN;
-                if (!(l->lane & TWINS)) sum[j][l->warp][column] = v[i];
+            for (int i = 0; i < 2; i++) {
+                to[state_of(l, i)] = v[i];
+                to[PADDED + state_of(l, i)] = v[OWN + i];
+            }
+            return;
+        }
+        v[0] += __shfl_xor_sync(ALL_LANES, v[1], 8);
+        v[OWN] += __shfl_xor_sync(ALL_LANES, v[OWN + 1], 8);
+        if constexpr (is::PAIRS == 4) {
+            to[state_of(l, 0)] = v[0];
+            to[PADDED + state_of(l, 0)] = v[OWN];
+            return;
+        }
+        const bool of_c = l.lane & 4;
+        float sum = of_c ? v[OWN] : v[0];
+        sum += __shfl_xor_sync(ALL_LANES, of_c ? v[0] : v[OWN], 4);
+        if constexpr (is::PAIRS == 16) sum += __shfl_xor_sync(ALL_LANES, sum, 2);
+        if (is::PAIRS < 16 || !(l.lane & 2)) to[(of_c ? PADDED : 0) + state_of(l, 0)] = sum;
+    }
+
+    /* Sums over the states of the lane's two channels; the first slot's stay. */
+    __device__ static void over_states(chunk *s, const lane_state &l, int j, float (&v)[OVER_STATES][2])
+    {
+        XPH_UNROLL
+        for (int k = 0; k < OVER_STATES; k++) {
+            float sum = v[k][0] + __shfl_xor_sync(ALL_LANES, v[k][1], 1);
+            XPH_UNROLL
+            for (int bit = 4; bit < is::LANES; bit *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, bit);
+            if (is::LANES <= 4 || l.part < 4)
+                s->over_states[k][j][is::HALVES > 1 ? l.part >> 1 : 0][l.channel[0]] = sum;
+        }
+    }
+
+    /* The frames of a chunk forward and back. WHOLE: all of them are there, and no episode starts in them. */
+    template <bool WHOLE>
+    __device__ static void run(chunk *s, lane_state *l, const float (&before)[2][OWN], int frames)
+    {
+        float states[CHUNK + 1][2][OWN], decay[CHUNK][2][OWN];
+        const unsigned cuts = WHOLE ? 0 : s->cuts;
+        XPH_UNROLL
+        for (int c = 0; c < 2; c++) {
+            XPH_UNROLL
+            for (int i = 0; i < OWN; i++) states[0][c][i] = before[c][i];
+        }
+        const float *rows = &s->row[0][l->turn / (4 / is::TURNS)][l->part * OWN];
+        XPH_UNROLL
+        for (int j = 0; j < CHUNK; j++) {
+            if (!WHOLE && j >= frames) continue;
+            const float4 b = *reinterpret_cast<const float4 *>(rows + j * is::TURNS * is::ROW);
+            const bool cut = cuts >> j & 1u;
+            XPH_UNROLL
+            for (int c = 0; c < 2; c++) {
+                const float2 flow = s->flow[j][l->channel[c]];
+                XPH_UNROLL
+                for (int i = 0; i < OWN; i++) {
+                    decay[j][c][i] = exp2_fast(flow.x * l->rate[c][i]);
+                    states[j + 1][c][i] =
+                        scan_next(decay[j][c][i], states[j][c][i], cut, flow.y * at(b, i));
+                }
             }
         }
-        __syncthreads();
-        leave<Stored>(s, g, p);
-        leave_sums(g, at, sum, p);
+        XPH_UNROLL
+        for (int j = CHUNK - 1; j >= 0; j--) {
+            if (!WHOLE && j >= frames) continue;
+            const float4 b = *reinterpret_cast<const float4 *>(rows + j * is::TURNS * is::ROW),
+                         cs = *reinterpret_cast<const float4 *>(rows + j * is::TURNS * is::ROW + PADDED);
+            const bool cut = cuts >> j & 1u;
+            float v[2 * OWN], sums[OVER_STATES][2];
+            XPH_UNROLL
+            for (int c = 0; c < 2; c++) {
+                const float2 flow = s->flow[j][l->channel[c]];
+                const float gy = s->gy[j][l->channel[c]];
+                XPH_UNROLL
+                for (int i = 0; i < OWN; i++) {
+                    const float dh = fmaf(gy, at(cs, i), l->g[c][i]), after = states[j + 1][c][i];
+                    l->g[c][i] = cut ? 0.0f : dh * decay[j][c][i];
+                    const float falling = l->g[c][i] * (cut ? 0.0f : states[j][c][i]);
+                    l->da[c][i] = fmaf(falling, flow.x, l->da[c][i]);
+                    v[i] = c ? fmaf(dh, flow.y, v[i]) : dh * flow.y;
+                    v[OWN + i] = c ? fmaf(gy, after, v[OWN + i]) : gy * after;
+                    sums[BY_INFLOW][c] = i ? fmaf(dh, at(b, i), sums[BY_INFLOW][c]) : dh * at(b, i);
+                    sums[BY_RATE][c] =
+                        i ? fmaf(l->rate[c][i], falling, sums[BY_RATE][c]) : l->rate[c][i] * falling;
+                    sums[BY_C][c] = i ? fmaf(at(cs, i), after, sums[BY_C][c]) : at(cs, i) * after;
+                }
+            }
+            over_states(s, *l, j, sums);
+            over_channels(s, *l, j, v);
+        }
     }
 
-    __device__ static void leave_states(const xph_scan_grad_args &g, const layout &at,
-                                        const lane_state<PADDED> &l)
+    __device__ static void leave_states(const xph_scan_grad_args &g, float *sums, const lane_state &l)
     {
         const xph_scan_args &a = g.fwd;
-        const int64_t channel = int64_t(blockIdx.y) * CHANNELS + l.d, stream = blockIdx.x;
-        float *scratch = static_cast<float *>(g.scratch), *din = static_cast<float *>(g.dstate_in);
-        if (channel >= a.width) return;
+        float *din = static_cast<float *>(g.dstate_in);
         XPH_UNROLL
-        for (int i = 0; i < OWN; i++) {
-            const int n = l.part * OWN + i;
-            if (n >= a.states) continue;
-            if (din) din[stream * a.ld_state + channel * a.states + n] = l.g[i];
-            scratch[at.da + (stream * a.width + channel) * a.states + n] =
-                a.plain_a ? l.da[i] : l.da[i] * l.rate[i] * LN_2;
+        for (int c = 0; c < 2; c++) {
+            const int64_t channel = channel_of(l, c);
+            if (channel >= a.width) continue;
+            XPH_UNROLL
+            for (int i = 0; i < OWN; i++) {
+                const int n = state_of(l, i);
+                if (n >= a.states) continue;
+                if (din) din[blockIdx.x * a.ld_state + channel * a.states + n] = l.g[c][i];
+                if (!a.fixed)
+                    sums[channel * a.states + n] = a.plain_a ? l.da[c][i] : l.da[c][i] * l.rate[c][i] * LN_2;
+            }
         }
-        if (l.part) return;
-        scratch[at.dskip + stream * a.width + channel] = l.dskip;
-        scratch[at.dbias + stream * a.width + channel] = l.dbias;
+    }
+
+    /* Sums over the frames of a channel: threads that had it, in order. */
+    __device__ static void leave_sums(const chunk *s, float *sums, place p, int64_t width)
+    {
+        const float *from = reinterpret_cast<const float *>(s->over_frames);
+        for (int i = static_cast<int>(threadIdx.x); i < OVER_FRAMES * is::CHANNELS; i += THREADS) {
+            const int k = i / is::CHANNELS, d = i % is::CHANNELS;
+            float total = 0.0f;
+            for (int t = d / 4; t < THREADS; t += is::QUADS) total += from[(k * THREADS + t) * 4 + d % 4];
+            if (d < p.left) sums[k * width + p.first + d] = total;
+        }
     }
 };
 
 template <class Stored, int PADDED>
-__global__ void __launch_bounds__(shape<PADDED>::THREADS, shape<PADDED>::BLOCKS)
-    scan_grad(const xph_scan_grad_args g, const layout at)
+__global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
+    scan_grad(const xph_scan_grad_args g, const layout where, const float *marks, bool fours)
 {
     XPH_ENTER();
     using work = scan_back<Stored, PADDED>;
     XPH_SHARED(tile<PADDED>, chunk, [1]);
-    XPH_SHARED(float, sum, [CHUNK][work::WARPS][work::ROW]);
-    lane_state<PADDED> l = work::enter(g);
-    work::forth(g, at, chunk, &l);
-    for (int64_t k = at.chunks - 1; k >= 0; k--) work::chunk_back(g, at, chunk, sum, &l, k);
-    work::leave_states(g, at, l);
+    const int thread = static_cast<int>(threadIdx.x);
+    lane_state l = work::enter(g);
+    for (int k = 0; k < OVER_FRAMES; k++)
+        chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float *scratch = static_cast<float *>(g.scratch);
+    for (int64_t k = scan_chunks(g.fwd) - 1; k >= 0; k--) {
+        const place p = work::place_of(g.fwd, k);
+        float before[2][OWN];
+        work::read_mark(g.fwd, marks, l, k, before);
+        work::fill_rows(chunk, g.fwd, p);
+        work::fill(chunk, g, p, fours);
+        __syncthreads();
+        if (p.frames == CHUNK && !chunk->cuts)
+            work::template run<true>(chunk, &l, before, CHUNK);
+        else
+            work::template run<false>(chunk, &l, before, p.frames);
+        __syncthreads();
+        work::leave(chunk, g, p, fours);
+        work::leave_rows(chunk, scratch + where.part, p, g.fwd.batch * g.fwd.time);
+    }
+    float *sums = scratch + where.sums + blockIdx.x * where.per_stream;
+    work::leave_states(g, sums, l);
+    __syncthreads();
+    work::leave_sums(chunk, sums + (g.fwd.fixed ? 0 : g.fwd.width * g.fwd.states), work::place_of(g.fwd, 0),
+                     g.fwd.width);
 }
 
-/* db and dc of a frame: the sums of the blocks, in order. */
+/* Where column i of the sums over streams goes, or NULL. */
+__device__ inline float *sum_of(const xph_scan_grad_args &g, int64_t i)
+{
+    const int64_t width = g.fwd.width, rates = g.fwd.fixed ? 0 : width * g.fwd.states;
+    if (i < rates) return static_cast<float *>(g.da_log) + i;
+    const int64_t k = (i - rates) / width, channel = (i - rates) % width;
+    void *to = k == SKIP ? g.dskip : k == GATE ? g.dz_sum : g.ddelta_bias ? g.ddelta_bias : g.ddt_sum;
+    return to ? static_cast<float *>(to) + channel : nullptr;
+}
+
+/* The parts together. The first blocks add up streams, FOLD_COLUMNS columns a block, as fold_rows; the others db and dc of a
+ * frame, over the blocks of its channels in order. */
 template <class Stored>
-__global__ void __launch_bounds__(256) scan_join(const xph_scan_grad_args g, const layout at)
+__global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
+    scan_join(const xph_scan_grad_args g, const layout where, int folds)
 {
     XPH_ENTER();
+    XPH_SHARED(float, strands, [FOLD_STRANDS][FOLD_COLUMNS]);
     const xph_scan_args &a = g.fwd;
-    const int64_t size = a.batch * a.time * 2 * at.padded, i = int64_t(blockIdx.x) * 256 + threadIdx.x;
-    const int64_t row = i / (2 * at.padded), column = i % (2 * at.padded), n = column % at.padded;
+    const float *scratch = static_cast<const float *>(g.scratch);
+    const int thread = static_cast<int>(threadIdx.x), column = thread % FOLD_COLUMNS,
+              strand = thread / FOLD_COLUMNS;
+    if (static_cast<int>(blockIdx.x) < folds) {
+        const int64_t i = int64_t(blockIdx.x) * FOLD_COLUMNS + column;
+        float *to = i < where.per_stream ? sum_of(g, i) : nullptr, s = 0.0f;
+        for (int64_t b = strand; to && b < a.batch; b += FOLD_STRANDS)
+            s += scratch[where.sums + b * where.per_stream + i];
+        strands[strand][column] = s;
+        __syncthreads();
+        if (strand || !to) return;
+        s = 0.0f;
+        for (int k = 0; k < FOLD_STRANDS; k++) s += strands[k][column];
+        *to += s;
+        return;
+    }
+    const int64_t size = a.batch * a.time * 2 * where.padded,
+                  i = int64_t(blockIdx.x - folds) * (FOLD_COLUMNS * FOLD_STRANDS) + thread;
+    const int64_t row = i / (2 * where.padded), place = i % (2 * where.padded), n = place % where.padded;
     if (i >= size || n >= a.states) return;
-    const float *part = static_cast<const float *>(g.scratch) + at.part + i;
     float total = 0.0f;
-    for (int64_t k = 0; k < at.groups; k++) total += part[k * size];
-    if (column < at.padded)
+    for (int64_t k = 0; k < where.groups; k++) total += scratch[where.part + k * size + i];
+    if (place < where.padded)
         store(static_cast<Stored *>(g.db) + row * g.lddb + n, total);
     else
         store(static_cast<Stored *>(g.dc) + row * g.lddc + n, total);
+}
+
+/* Whether rows lie so that four neighbours are one access. */
+inline bool lie_in_fours(const xph_scan_grad_args *g, size_t element)
+{
+    const xph_scan_args *a = &g->fwd;
+    const void *rows[] = {a->x, a->dt, a->z, g->dy, g->dx, g->ddt, g->dz};
+    const int64_t ld[] = {a->ldx, a->lddt, a->z ? a->ldz : 0, g->lddy, g->lddx, g->ldddt, g->dz ? g->lddz : 0};
+    uintptr_t all = 0;
+    int64_t distances = a->width;
+    for (int i = 0; i < 7; i++) all |= reinterpret_cast<uintptr_t>(rows[i]), distances |= ld[i];
+    return all % (4 * element) == 0 && distances % 4 == 0;
 }
 
 template <class Stored, int PADDED> struct gradient {
     static int run(const xph_scan_grad_args *g, cudaStream_t stream)
     {
         const xph_scan_args *a = &g->fwd;
-        const layout at = layout_of(a);
-        const dim3 grid(as_grid(a->batch), as_grid(at.groups));
-        XPH_LAUNCH((scan_grad<Stored, PADDED>), grid, dim3(shape<PADDED>::THREADS), 0, stream, *g, at);
-        const int64_t sums = a->batch * a->time * 2 * PADDED;
-        if (sums)
-            XPH_LAUNCH((scan_join<Stored>), dim3(as_grid(blocks_of(sums, 256))), dim3(256), 0, stream, *g,
-                       at);
-        const float *scratch = static_cast<const float *>(g->scratch);
-        if (!a->fixed)
-            fold(scratch + at.da, static_cast<float *>(g->da_log), a->batch, a->width * a->states, stream);
-        if (a->skip) fold(scratch + at.dskip, static_cast<float *>(g->dskip), a->batch, a->width, stream);
-        if (g->ddelta_bias)
-            fold(scratch + at.dbias, static_cast<float *>(g->ddelta_bias), a->batch, a->width, stream);
+        const layout where = layout_of(a);
+        const float *marks = static_cast<const float *>(a->marks);
+        if (!a->marked) {
+            xph_scan_args forward = *a;
+            marks = static_cast<float *>(forward.marks = static_cast<float *>(g->scratch) + where.marks);
+            const int error = scan_marks_bytes(a) ? xph_scan_marks(&forward, stream) : 0;
+            if (error) return error;
+        }
+        const dim3 grid(as_grid(a->batch), as_grid(where.groups));
+        XPH_LAUNCH((scan_grad<Stored, PADDED>), grid, dim3(THREADS), 0, stream, *g, where, marks,
+                   lie_in_fours(g, sizeof(Stored)));
+        constexpr int SIZE = FOLD_COLUMNS * FOLD_STRANDS;
+        const int64_t folds = blocks_of(where.per_stream, FOLD_COLUMNS),
+                      joins = blocks_of(a->batch * a->time * 2 * PADDED, SIZE);
+        XPH_LAUNCH((scan_join<Stored>), dim3(as_grid(folds + joins)), dim3(SIZE), 0, stream, *g, where,
+                   static_cast<int>(folds));
         return cudaGetLastError();
     }
 };
@@ -404,8 +581,8 @@ bool accepts(const void *args)
 
 size_t scratch_bytes(const void *args)
 {
-    const layout at = layout_of(&static_cast<const xph_scan_grad_args *>(args)->fwd);
-    return static_cast<size_t>(at.total) * sizeof(float);
+    const layout l = layout_of(&static_cast<const xph_scan_grad_args *>(args)->fwd);
+    return static_cast<size_t>(l.total) * sizeof(float);
 }
 
 int launch(const void *args, cudaStream_t stream)

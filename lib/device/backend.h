@@ -208,6 +208,10 @@ typedef struct xph_scan_args {
     /* nonzero: dt and its bias are delta, without softplus; decay is A log2(e) of an A that is no a_log's, and da_log is
      * the gradient of that A */
     int32_t plain_delta, plain_a;
+    /* What forward leaves for the gradient: saved_bytes of query; NULL in play, and where that is 0. Without marks the gradient
+     * runs forward again */
+    void *marks;
+    int32_t marked, reserved; /* marked: marks will be there for the gradient, which query does not see */
 } xph_scan_args;
 typedef struct xph_scan_pack_args {
     xph_type type;
@@ -598,6 +602,7 @@ typedef struct xph_op_info {
     /* nonzero: a gradient adds up the columns of what it writes (dx_sum and the like), which are gradients of biases; else those
      * must be NULL */
     int32_t sums, reserved;
+    size_t saved_bytes; /* scan: of marks, 0: there are none */
 } xph_op_info;
 
 /* Room for a stream that is not ours (stream_wrap). */
