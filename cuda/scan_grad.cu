@@ -22,6 +22,10 @@ namespace
 #ifndef XPH_BLOCKS
 #define XPH_BLOCKS 2
 #endif
+#ifndef XPH_KEEP
+#define XPH_KEEP true
+#endif
+constexpr bool KEEP = XPH_KEEP;
 constexpr int OWN = 4, THREADS = 128, WARPS = THREADS / WARP;
 enum { SKIP, DELTA, GATE, OVER_FRAMES }; /* sums over frames: dskip, columns of ddt and of dz */
 enum { BY_INFLOW, BY_RATE, BY_C, OVER_STATES };
@@ -73,27 +77,25 @@ template <int PADDED> struct tile {
 
 /* Where the chunk of a block lies. */
 struct place {
-    int64_t row, first; /* that come first */
-    int frames, left;   /* left: of the width from channel first on */
+    int row, first, frames, left; /* that come first; left: of the width from channel first on */
 };
 
-/* Four neighbours of a frame; what is beyond the width is 0. */
-template <class Stored>
-__device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int j, int d, bool fours)
+/* Four neighbours of a frame; what is beyond the width is 0. FOURS: they are one access. */
+template <bool FOURS, class Stored>
+__device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int j, int d)
 {
-    const Stored *from = static_cast<const Stored *>(matrix) + (p.row * ld + p.first);
-    from += j * static_cast<int>(ld) + d;
-    if (fours) return d < p.left ? load_four(from) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    const Stored *from =
+        static_cast<const Stored *>(matrix) + (int64_t(p.row + j) * static_cast<int>(ld) + (p.first + d));
+    if (FOURS) return d < p.left ? load_four(from) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
                        d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
 }
 
-template <class Stored>
-__device__ inline void write_four(void *matrix, int64_t ld, place p, int j, int d, bool fours, float4 x)
+template <bool FOURS, class Stored>
+__device__ inline void write_four(void *matrix, int64_t ld, place p, int j, int d, float4 x)
 {
-    Stored *to = static_cast<Stored *>(matrix) + (p.row * ld + p.first);
-    to += j * static_cast<int>(ld) + d;
-    if (fours) {
+    Stored *to = static_cast<Stored *>(matrix) + (int64_t(p.row + j) * static_cast<int>(ld) + (p.first + d));
+    if (FOURS) {
         if (d < p.left) store_four(to, x);
         return;
     }
@@ -104,12 +106,10 @@ __device__ inline void write_four(void *matrix, int64_t ld, place p, int j, int 
 }
 
 /* Of skip or delta_bias, four. */
-__device__ inline float4 four_of_channels(const void *vector, place p, int d)
+template <bool FOURS> __device__ inline float4 four_of_channels(const void *vector, place p, int d)
 {
-    const float *from = static_cast<const float *>(vector) + p.first + d;
     if (!vector) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
-                       d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
+    return read_four<FOURS, float>(vector, 0, p, 0, d);
 }
 
 __device__ inline float &at(float4 &v, int i)
@@ -132,13 +132,12 @@ template <class Stored, int PADDED> struct scan_back {
     using is = shape<PADDED>;
     using chunk = tile<PADDED>;
 
-    __device__ static place place_of(const xph_scan_args &a, int64_t k)
+    __device__ static place place_of(const xph_scan_args &a, int k)
     {
-        const int64_t t = k * CHUNK, frames = a.time - t, first = int64_t(blockIdx.y) * is::CHANNELS,
-                      left = a.width - first;
-        return {int64_t(blockIdx.x) * a.time + t, first,
-                static_cast<int>(frames < CHUNK ? frames : CHUNK),
-                static_cast<int>(left < is::CHANNELS ? left : is::CHANNELS)};
+        const int t = k * CHUNK, frames = static_cast<int>(a.time) - t,
+                  first = static_cast<int>(blockIdx.y) * is::CHANNELS, left = static_cast<int>(a.width) - first;
+        return {static_cast<int>(blockIdx.x) * static_cast<int>(a.time) + t, first,
+                frames < CHUNK ? frames : CHUNK, left < is::CHANNELS ? left : is::CHANNELS};
     }
 
     __device__ static int64_t channel_of(const lane_state &l, int c)
@@ -174,46 +173,52 @@ template <class Stored, int PADDED> struct scan_back {
         return l;
     }
 
-    /* The states before a chunk. */
-    __device__ static void read_mark(const xph_scan_args &a, const float *marks, const lane_state &l, int64_t k,
+    /* The states before a chunk; mark: those of its block, and of all states. */
+    __device__ static void read_mark(const xph_scan_grad_args &g, const float4 *mark, const lane_state &l, place p,
                                      float (&h)[2][OWN])
     {
+        const xph_scan_args &a = g.fwd;
+        const int width = static_cast<int>(a.width);
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
-            const int64_t channel = channel_of(l, c);
-            if (k == 0) {
-                const float *in = static_cast<const float *>(a.state_in);
-                const int64_t state = blockIdx.x * a.ld_state + channel * a.states;
-                XPH_UNROLL
-                for (int i = 0; i < OWN; i++) {
-                    const int n = state_of(l, i);
-                    h[c][i] = in && channel < a.width && n < a.states ? in[state + n] : 0.0f;
-                }
-                continue;
-            }
             float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (channel < a.width)
-                four = *reinterpret_cast<const float4 *>(
-                    marks + scan_mark_at(a, PADDED, blockIdx.x, k, l.part, channel) * 4);
+            if (l.channel[c] < p.left) four = mark[l.part * width + l.channel[c]];
             const bool by1 = l.turn & 1, by2 = l.turn & 2;
             const float x = by1 ? four.y : four.x, y = by1 ? four.x : four.y, z = by1 ? four.w : four.z,
                         w = by1 ? four.z : four.w;
             h[c][0] = by2 ? z : x, h[c][1] = by2 ? w : y, h[c][2] = by2 ? x : z, h[c][3] = by2 ? y : w;
         }
     }
+    __device__ static void read_state(const xph_scan_grad_args &g, const lane_state &l, float (&h)[2][OWN])
+    {
+        const xph_scan_args &a = g.fwd;
+        const float *in = static_cast<const float *>(a.state_in);
+        XPH_UNROLL
+        for (int c = 0; c < 2; c++) {
+            const int64_t channel = channel_of(l, c), state = blockIdx.x * a.ld_state + channel * a.states;
+            XPH_UNROLL
+            for (int i = 0; i < OWN; i++) {
+                const int n = state_of(l, i);
+                h[c][i] = in && channel < a.width && n < a.states ? in[state + n] : 0.0f;
+            }
+        }
+    }
 
+    /* A thread stages one column of b or c, of every EVERY-th frame. */
     __device__ static void fill_rows(chunk *s, const xph_scan_args &a, place p)
     {
-        const int thread = static_cast<int>(threadIdx.x);
-        const Stored *b = static_cast<const Stored *>(a.b) + p.row * a.ldb,
-                     *c = static_cast<const Stored *>(a.c) + p.row * a.ldc;
-        const int ldb = static_cast<int>(a.ldb), ldc = static_cast<int>(a.ldc);
-        for (int i = thread; i < p.frames * is::ROW; i += THREADS) {
-            const int j = i / is::ROW, column = i % is::ROW, n = column % PADDED;
-            float x = 0.0f;
-            if (n < a.states) x = load(column < PADDED ? b + (j * ldb + n) : c + (j * ldc + n));
+        constexpr int EVERY = THREADS / is::ROW;
+        const int thread = static_cast<int>(threadIdx.x), column = thread % is::ROW, first = thread / is::ROW,
+                  n = column % PADDED;
+        const bool of_c = column >= PADDED, there = n < a.states;
+        const int ld = static_cast<int>(of_c ? a.ldc : a.ldb);
+        const Stored *from =
+            static_cast<const Stored *>(of_c ? a.c : a.b) + (int64_t(p.row + first) * ld + (there ? n : 0));
+        XPH_UNROLL
+        for (int j = 0; j < CHUNK; j += EVERY) {
+            const float x = there && first + j < p.frames ? load(from + j * ld) : 0.0f;
             XPH_UNROLL
-            for (int v = 0; v < is::TURNS; v++) s->row[j][v][column ^ v * (4 / is::TURNS)] = x;
+            for (int v = 0; v < is::TURNS; v++) s->row[first + j][v][column ^ v * (4 / is::TURNS)] = x;
         }
         if (thread < WARP) {
             const unsigned cuts =
@@ -223,26 +228,37 @@ template <class Stored, int PADDED> struct scan_back {
     }
 
     /* Channels beyond the width are zeros, for which every gradient is zero. */
-    __device__ static void fill(chunk *s, const xph_scan_grad_args &g, place p, bool fours)
+    template <bool FOURS> __device__ static void fill(chunk *s, const xph_scan_grad_args &g, place p)
     {
         const xph_scan_args &a = g.fwd;
         for (int q = static_cast<int>(threadIdx.x); q < p.frames * is::QUADS; q += THREADS) {
             const int j = q / is::QUADS, d = q % is::QUADS * 4;
-            const float4 x = read_four<Stored>(a.x, a.ldx, p, j, d, fours),
-                         dt = read_four<Stored>(a.dt, a.lddt, p, j, d, fours),
-                         dy = read_four<Stored>(g.dy, g.lddy, p, j, d, fours);
-            float4 z = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (a.z) z = read_four<Stored>(a.z, a.ldz, p, j, d, fours);
-            const float4 bias = four_of_channels(a.delta_bias, p, d);
-            float4 delta, slope, gy, gz;
-            XPH_UNROLL
-            for (int i = 0; i < 4; i++) {
-                const scan_soft soft = scan_step_of(a.plain_delta, at(dt, i) + at(bias, i));
-                at(delta, i) = d + i < p.left ? soft.value : 0.0f;
-                at(slope, i) = soft.slope;
-                const float half = scan_sigmoid(at(z, i));
-                at(gy, i) = a.z ? at(dy, i) * (at(z, i) * half) : at(dy, i);
-                at(gz, i) = at(dy, i) * silu_slope(at(z, i), half);
+            const float4 x = read_four<FOURS, Stored>(a.x, a.ldx, p, j, d);
+            float4 delta = read_four<FOURS, Stored>(a.dt, a.lddt, p, j, d),
+                   gy = read_four<FOURS, Stored>(g.dy, g.lddy, p, j, d),
+                   slope = make_float4(1.0f, 1.0f, 1.0f, 1.0f), gz = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (a.z) {
+                const float4 z = read_four<FOURS, Stored>(a.z, a.ldz, p, j, d);
+                XPH_UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float half = scan_sigmoid(at(z, i)), dy = at(gy, i);
+                    at(gz, i) = dy * silu_slope(at(z, i), half);
+                    at(gy, i) = dy * (at(z, i) * half);
+                }
+            }
+            if (a.delta_bias) add(&delta, four_of_channels<FOURS>(a.delta_bias, p, d));
+            if (!a.plain_delta) {
+                XPH_UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const scan_soft soft = scan_softplus(at(delta, i));
+                    at(delta, i) = soft.value;
+                    at(slope, i) = soft.slope;
+                }
+            }
+            if (!FOURS || d >= p.left) {
+                XPH_UNROLL
+                for (int i = 0; i < 4; i++)
+                    if (d + i >= p.left) at(delta, i) = 0.0f;
             }
             float4 *flow = reinterpret_cast<float4 *>(&s->flow[j][d]);
             flow[0] = make_float4(delta.x, delta.x * x.x, delta.y, delta.y * x.y);
@@ -275,13 +291,13 @@ template <class Stored, int PADDED> struct scan_back {
         *to = sum;
     }
 
-    __device__ static void leave(chunk *s, const xph_scan_grad_args &g, place p, bool fours)
+    template <bool FOURS> __device__ static void leave(chunk *s, const xph_scan_grad_args &g, place p)
     {
         const int thread = static_cast<int>(threadIdx.x);
         for (int q = thread; q < p.frames * is::QUADS; q += THREADS) {
             const int j = q / is::QUADS, d = q % is::QUADS * 4;
             const float4 by_inflow = over_states(s, BY_INFLOW, j, d), by_rate = over_states(s, BY_RATE, j, d),
-                         by_c = over_states(s, BY_C, j, d), skip = four_of_channels(g.fwd.skip, p, d),
+                         by_c = over_states(s, BY_C, j, d), skip = four_of_channels<FOURS>(g.fwd.skip, p, d),
                          flow0 = *reinterpret_cast<const float4 *>(&s->flow[j][d]),
                          flow1 = *reinterpret_cast<const float4 *>(&s->flow[j][d + 2]),
                          gy = *reinterpret_cast<const float4 *>(&s->gy[j][d]),
@@ -297,9 +313,9 @@ template <class Stored, int PADDED> struct scan_back {
                 at(ddt, i) = fmaf(at(by_rate, i), LN_2, at(x, i) * at(by_inflow, i)) * at(slope, i);
                 at(dz, i) = at(gz, i) * fmaf(at(skip, i), at(x, i), at(by_c, i));
             }
-            write_four<Stored>(g.dx, g.lddx, p, j, d, fours, dx);
-            write_four<Stored>(g.ddt, g.ldddt, p, j, d, fours, ddt);
-            if (g.dz) write_four<Stored>(g.dz, g.lddz, p, j, d, fours, dz);
+            write_four<FOURS, Stored>(g.dx, g.lddx, p, j, d, dx);
+            write_four<FOURS, Stored>(g.ddt, g.ldddt, p, j, d, ddt);
+            if (g.dz) write_four<FOURS, Stored>(g.dz, g.lddz, p, j, d, dz);
             add(&s->over_frames[SKIP][thread], dskip);
             add(&s->over_frames[DELTA][thread], ddt);
             add(&s->over_frames[GATE][thread], dz);
@@ -309,7 +325,7 @@ template <class Stored, int PADDED> struct scan_back {
     /* db and dc of the block, warp after warp. */
     __device__ static void leave_rows(const chunk *s, float *part, place p, int64_t rows)
     {
-        float *to = part + (blockIdx.y * rows + p.row) * is::ROW;
+        float *to = part + (int64_t(blockIdx.y) * rows + p.row) * is::ROW;
         for (int i = static_cast<int>(threadIdx.x) * 4; i < p.frames * is::ROW; i += THREADS * 4) {
             float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             XPH_UNROLL
@@ -371,7 +387,7 @@ template <class Stored, int PADDED> struct scan_back {
     template <bool WHOLE>
     __device__ static void run(chunk *s, lane_state *l, const float (&before)[2][OWN], int frames)
     {
-        float states[CHUNK + 1][2][OWN], decay[CHUNK][2][OWN];
+        float states[CHUNK + 1][2][OWN], decay[KEEP ? CHUNK : 1][2][OWN];
         const unsigned cuts = WHOLE ? 0 : s->cuts;
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
@@ -389,9 +405,9 @@ template <class Stored, int PADDED> struct scan_back {
                 const float2 flow = s->flow[j][l->channel[c]];
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
-                    decay[j][c][i] = exp2_fast(flow.x * l->rate[c][i]);
-                    states[j + 1][c][i] =
-                        scan_next(decay[j][c][i], states[j][c][i], cut, flow.y * at(b, i));
+                    const float falls = exp2_fast(flow.x * l->rate[c][i]);
+                    if (KEEP) decay[j][c][i] = falls;
+                    states[j + 1][c][i] = scan_next(falls, states[j][c][i], cut, flow.y * at(b, i));
                 }
             }
         }
@@ -409,7 +425,8 @@ template <class Stored, int PADDED> struct scan_back {
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
                     const float dh = fmaf(gy, at(cs, i), l->g[c][i]), after = states[j + 1][c][i];
-                    l->g[c][i] = cut ? 0.0f : dh * decay[j][c][i];
+                    const float falls = KEEP ? decay[KEEP ? j : 0][c][i] : exp2_fast(flow.x * l->rate[c][i]);
+                    l->g[c][i] = cut ? 0.0f : dh * falls;
                     const float falling = l->g[c][i] * (cut ? 0.0f : states[j][c][i]);
                     l->da[c][i] = fmaf(falling, flow.x, l->da[c][i]);
                     v[i] = c ? fmaf(dh, flow.y, v[i]) : dh * flow.y;
@@ -459,7 +476,7 @@ template <class Stored, int PADDED> struct scan_back {
 
 template <class Stored, int PADDED>
 __global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
-    scan_grad(const xph_scan_grad_args g, const layout where, const float *marks, bool fours)
+    scan_grad(const xph_scan_grad_args g, const layout where, const float4 *marks, bool fours)
 {
     XPH_ENTER();
     using work = scan_back<Stored, PADDED>;
@@ -469,19 +486,29 @@ __global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
     for (int k = 0; k < OVER_FRAMES; k++)
         chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     float *scratch = static_cast<float *>(g.scratch);
-    for (int64_t k = scan_chunks(g.fwd) - 1; k >= 0; k--) {
+    const int chunks = static_cast<int>(scan_chunks(g.fwd));
+    for (int k = chunks - 1; k >= 0; k--) {
         const place p = work::place_of(g.fwd, k);
         float before[2][OWN];
-        work::read_mark(g.fwd, marks, l, k, before);
+        if (k)
+            work::read_mark(g, marks + scan_mark_at(g.fwd, PADDED, blockIdx.x, k, 0, p.first), l, p, before);
+        else
+            work::read_state(g, l, before);
         work::fill_rows(chunk, g.fwd, p);
-        work::fill(chunk, g, p, fours);
+        if (fours)
+            work::template fill<true>(chunk, g, p);
+        else
+            work::template fill<false>(chunk, g, p);
         __syncthreads();
         if (p.frames == CHUNK && !chunk->cuts)
             work::template run<true>(chunk, &l, before, CHUNK);
         else
             work::template run<false>(chunk, &l, before, p.frames);
         __syncthreads();
-        work::leave(chunk, g, p, fours);
+        if (fours)
+            work::template leave<true>(chunk, g, p);
+        else
+            work::template leave<false>(chunk, g, p);
         work::leave_rows(chunk, scratch + where.part, p, g.fwd.batch * g.fwd.time);
     }
     float *sums = scratch + where.sums + blockIdx.x * where.per_stream;
@@ -542,12 +569,15 @@ __global__ void __launch_bounds__(FOLD_COLUMNS *FOLD_STRANDS)
 inline bool lie_in_fours(const xph_scan_grad_args *g, size_t element)
 {
     const xph_scan_args *a = &g->fwd;
-    const void *rows[] = {a->x, a->dt, a->z, g->dy, g->dx, g->ddt, g->dz};
+    const void *rows[] = {a->x, a->dt, a->z, g->dy, g->dx, g->ddt, g->dz},
+               *channels[] = {a->skip, a->delta_bias};
     const int64_t ld[] = {a->ldx, a->lddt, a->z ? a->ldz : 0, g->lddy, g->lddx, g->ldddt, g->dz ? g->lddz : 0};
     uintptr_t all = 0;
     int64_t distances = a->width;
     for (int i = 0; i < 7; i++) all |= reinterpret_cast<uintptr_t>(rows[i]), distances |= ld[i];
-    return all % (4 * element) == 0 && distances % 4 == 0;
+    uintptr_t reals = 0;
+    for (int i = 0; i < 2; i++) reals |= reinterpret_cast<uintptr_t>(channels[i]);
+    return all % (4 * element) == 0 && distances % 4 == 0 && reals % sizeof(float4) == 0;
 }
 
 template <class Stored, int PADDED> struct gradient {
@@ -555,10 +585,11 @@ template <class Stored, int PADDED> struct gradient {
     {
         const xph_scan_args *a = &g->fwd;
         const layout where = layout_of(a);
-        const float *marks = static_cast<const float *>(a->marks);
+        const float4 *marks = static_cast<const float4 *>(a->marks);
         if (!a->marked) {
             xph_scan_args forward = *a;
-            marks = static_cast<float *>(forward.marks = static_cast<float *>(g->scratch) + where.marks);
+            forward.marks = static_cast<float *>(g->scratch) + where.marks;
+            marks = static_cast<const float4 *>(forward.marks);
             const int error = scan_marks_bytes(a) ? xph_scan_marks(&forward, stream) : 0;
             if (error) return error;
         }
