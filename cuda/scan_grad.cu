@@ -23,9 +23,9 @@ namespace
 #define XPH_BLOCKS 2
 #endif
 #ifndef XPH_KEEP
-#define XPH_KEEP true
+#define XPH_KEEP 4
 #endif
-constexpr bool KEEP = XPH_KEEP;
+constexpr int KEEP = XPH_KEEP; /* frames of a chunk whose decays stay in registers: its last */
 constexpr int OWN = 4, THREADS = 128, WARPS = THREADS / WARP;
 enum { SKIP, DELTA, GATE, OVER_FRAMES }; /* sums over frames: dskip, columns of ddt and of dz */
 enum { BY_INFLOW, BY_RATE, BY_C, OVER_STATES };
@@ -75,6 +75,18 @@ template <int PADDED> struct tile {
     unsigned cuts;
 };
 
+/* threadIdx.x, read anew: what is made of it does not stay in registers while a chunk needs them. */
+__device__ inline int this_thread()
+{
+#ifdef __CUDACC__
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#else
+    return static_cast<int>(threadIdx.x);
+#endif
+}
+
 /* Where the chunk of a block lies. */
 struct place {
     int row, first, frames, left; /* that come first; left: of the width from channel first on */
@@ -86,7 +98,7 @@ __device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int 
 {
     const Stored *from =
         static_cast<const Stored *>(matrix) + (int64_t(p.row + j) * static_cast<int>(ld) + (p.first + d));
-    if (FOURS) return d < p.left ? load_four(from) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (FOURS) return load_four(from);
     return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
                        d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
 }
@@ -96,7 +108,7 @@ __device__ inline void write_four(void *matrix, int64_t ld, place p, int j, int 
 {
     Stored *to = static_cast<Stored *>(matrix) + (int64_t(p.row + j) * static_cast<int>(ld) + (p.first + d));
     if (FOURS) {
-        if (d < p.left) store_four(to, x);
+        store_four(to, x);
         return;
     }
     if (d < p.left) store(to, x.x);
@@ -173,16 +185,13 @@ template <class Stored, int PADDED> struct scan_back {
         return l;
     }
 
-    /* The states before a chunk; mark: those of its block, and of all states. */
-    __device__ static void read_mark(const xph_scan_grad_args &g, const float4 *mark, const lane_state &l, place p,
-                                     float (&h)[2][OWN])
+    /* The states before a chunk, of which the lane's first channel has its at mark. */
+    __device__ static void read_mark(const float4 *mark, const lane_state &l, int left, float (&h)[2][OWN])
     {
-        const xph_scan_args &a = g.fwd;
-        const int width = static_cast<int>(a.width);
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
             float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (l.channel[c] < p.left) four = mark[l.part * width + l.channel[c]];
+            if (l.channel[c] < left) four = mark[l.channel[c] - l.channel[0]];
             const bool by1 = l.turn & 1, by2 = l.turn & 2;
             const float x = by1 ? four.y : four.x, y = by1 ? four.x : four.y, z = by1 ? four.w : four.z,
                         w = by1 ? four.z : four.w;
@@ -204,36 +213,54 @@ template <class Stored, int PADDED> struct scan_back {
         }
     }
 
-    /* A thread stages one column of b or c, of every EVERY-th frame. */
-    __device__ static void fill_rows(chunk *s, const xph_scan_args &a, place p)
-    {
-        constexpr int EVERY = THREADS / is::ROW;
-        const int thread = static_cast<int>(threadIdx.x), column = thread % is::ROW, first = thread / is::ROW,
-                  n = column % PADDED;
-        const bool of_c = column >= PADDED, there = n < a.states;
-        const int ld = static_cast<int>(of_c ? a.ldc : a.ldb);
-        const Stored *from =
-            static_cast<const Stored *>(of_c ? a.c : a.b) + (int64_t(p.row + first) * ld + (there ? n : 0));
-        XPH_UNROLL
-        for (int j = 0; j < CHUNK; j += EVERY) {
-            const float x = there && first + j < p.frames ? load(from + j * ld) : 0.0f;
+    /* A thread stages one column of b or c, of every EVERY-th frame, from the last chunk to the first. */
+    struct stager {
+        static constexpr int EVERY = THREADS / is::ROW;
+        const Stored *from; /* of the first frame of the chunk; NULL: the column is zeros */
+        int ld;
+
+        __device__ stager(const xph_scan_args &a, int row)
+        {
+            const int column = static_cast<int>(threadIdx.x) % is::ROW, n = column % PADDED;
+            const bool of_c = column >= PADDED;
+            ld = static_cast<int>(of_c ? a.ldc : a.ldb);
+            from = static_cast<const Stored *>(of_c ? a.c : a.b) +
+                   (int64_t(row + static_cast<int>(threadIdx.x) / is::ROW) * ld + n);
+            if (n >= a.states) from = nullptr;
+        }
+        __device__ void fill(chunk *s, int frames) const
+        {
+            const int thread = this_thread(), column = thread % is::ROW, first = thread / is::ROW;
             XPH_UNROLL
-            for (int v = 0; v < is::TURNS; v++) s->row[first + j][v][column ^ v * (4 / is::TURNS)] = x;
+            for (int j = 0; j < CHUNK; j += EVERY) {
+                const float x = from && first + j < frames ? load(from + j * ld) : 0.0f;
+                XPH_UNROLL
+                for (int v = 0; v < is::TURNS; v++)
+                    s->row[first + j][v][column ^ v * (4 / is::TURNS)] = x;
+            }
         }
-        if (thread < WARP) {
-            const unsigned cuts =
-                __ballot_sync(ALL_LANES, a.reset && thread < p.frames && a.reset[p.row + thread]);
-            if (thread == 0) s->cuts = cuts;
+        __device__ void back()
+        {
+            if (from) from -= CHUNK * ld;
         }
+    };
+
+    __device__ static void fill_cuts(chunk *s, const xph_scan_args &a, place p)
+    {
+        const int thread = this_thread();
+        if (!a.reset || thread >= WARP) return;
+        const unsigned cuts = __ballot_sync(ALL_LANES, thread < p.frames && a.reset[p.row + thread]);
+        if (thread == 0) s->cuts = cuts;
     }
 
     /* Channels beyond the width are zeros, for which every gradient is zero. */
     template <bool FOURS> __device__ static void fill(chunk *s, const xph_scan_grad_args &g, place p)
     {
         const xph_scan_args &a = g.fwd;
-        for (int q = static_cast<int>(threadIdx.x); q < p.frames * is::QUADS; q += THREADS) {
-            const int j = q / is::QUADS, d = q % is::QUADS * 4;
-            const float4 x = read_four<FOURS, Stored>(a.x, a.ldx, p, j, d);
+        for (int q = this_thread(); q < p.frames * is::QUADS; q += THREADS) {
+            const int j = q / is::QUADS, own = q % is::QUADS * 4;
+            const int d = FOURS && own > p.left - 4 ? p.left - 4 : own; /* fours beyond the width read the last */
+            float4 x = read_four<FOURS, Stored>(a.x, a.ldx, p, j, d);
             float4 delta = read_four<FOURS, Stored>(a.dt, a.lddt, p, j, d),
                    gy = read_four<FOURS, Stored>(g.dy, g.lddy, p, j, d),
                    slope = make_float4(1.0f, 1.0f, 1.0f, 1.0f), gz = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -255,18 +282,19 @@ template <class Stored, int PADDED> struct scan_back {
                     at(slope, i) = soft.slope;
                 }
             }
-            if (!FOURS || d >= p.left) {
+            if (own + 4 > p.left) { /* rare */
+                XPH_BRANCH;
                 XPH_UNROLL
                 for (int i = 0; i < 4; i++)
-                    if (d + i >= p.left) at(delta, i) = 0.0f;
+                    if (own + i >= p.left) at(delta, i) = at(x, i) = at(gy, i) = at(gz, i) = 0.0f;
             }
-            float4 *flow = reinterpret_cast<float4 *>(&s->flow[j][d]);
+            float4 *flow = reinterpret_cast<float4 *>(&s->flow[j][own]);
             flow[0] = make_float4(delta.x, delta.x * x.x, delta.y, delta.y * x.y);
             flow[1] = make_float4(delta.z, delta.z * x.z, delta.w, delta.w * x.w);
-            *reinterpret_cast<float4 *>(&s->gy[j][d]) = gy;
-            *reinterpret_cast<float4 *>(&s->gz[j][d]) = gz;
-            *reinterpret_cast<float4 *>(&s->x[j][d]) = x;
-            *reinterpret_cast<float4 *>(&s->slope[j][d]) = slope;
+            *reinterpret_cast<float4 *>(&s->gy[j][own]) = gy;
+            *reinterpret_cast<float4 *>(&s->gz[j][own]) = gz;
+            *reinterpret_cast<float4 *>(&s->x[j][own]) = x;
+            *reinterpret_cast<float4 *>(&s->slope[j][own]) = slope;
         }
     }
 
@@ -293,9 +321,10 @@ template <class Stored, int PADDED> struct scan_back {
 
     template <bool FOURS> __device__ static void leave(chunk *s, const xph_scan_grad_args &g, place p)
     {
-        const int thread = static_cast<int>(threadIdx.x);
+        const int thread = this_thread();
         for (int q = thread; q < p.frames * is::QUADS; q += THREADS) {
             const int j = q / is::QUADS, d = q % is::QUADS * 4;
+            if (d >= p.left) continue;
             const float4 by_inflow = over_states(s, BY_INFLOW, j, d), by_rate = over_states(s, BY_RATE, j, d),
                          by_c = over_states(s, BY_C, j, d), skip = four_of_channels<FOURS>(g.fwd.skip, p, d),
                          flow0 = *reinterpret_cast<const float4 *>(&s->flow[j][d]),
@@ -326,7 +355,7 @@ template <class Stored, int PADDED> struct scan_back {
     __device__ static void leave_rows(const chunk *s, float *part, place p, int64_t rows)
     {
         float *to = part + (int64_t(blockIdx.y) * rows + p.row) * is::ROW;
-        for (int i = static_cast<int>(threadIdx.x) * 4; i < p.frames * is::ROW; i += THREADS * 4) {
+        for (int i = this_thread() * 4; i < p.frames * is::ROW; i += THREADS * 4) {
             float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             XPH_UNROLL
             for (int w = 0; w < WARPS; w++) {
@@ -387,7 +416,7 @@ template <class Stored, int PADDED> struct scan_back {
     template <bool WHOLE>
     __device__ static void run(chunk *s, lane_state *l, const float (&before)[2][OWN], int frames)
     {
-        float states[CHUNK + 1][2][OWN], decay[KEEP ? CHUNK : 1][2][OWN];
+        float states[CHUNK + 1][2][OWN], decay[CHUNK][2][OWN];
         const unsigned cuts = WHOLE ? 0 : s->cuts;
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
@@ -406,7 +435,7 @@ template <class Stored, int PADDED> struct scan_back {
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
                     const float falls = exp2_fast(flow.x * l->rate[c][i]);
-                    if (KEEP) decay[j][c][i] = falls;
+                    if (j >= CHUNK - KEEP) decay[j][c][i] = falls;
                     states[j + 1][c][i] = scan_next(falls, states[j][c][i], cut, flow.y * at(b, i));
                 }
             }
@@ -425,7 +454,8 @@ template <class Stored, int PADDED> struct scan_back {
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
                     const float dh = fmaf(gy, at(cs, i), l->g[c][i]), after = states[j + 1][c][i];
-                    const float falls = KEEP ? decay[KEEP ? j : 0][c][i] : exp2_fast(flow.x * l->rate[c][i]);
+                    const float falls =
+                        j >= CHUNK - KEEP ? decay[j][c][i] : exp2_fast(flow.x * l->rate[c][i]);
                     l->g[c][i] = cut ? 0.0f : dh * falls;
                     const float falling = l->g[c][i] * (cut ? 0.0f : states[j][c][i]);
                     l->da[c][i] = fmaf(falling, flow.x, l->da[c][i]);
@@ -485,16 +515,26 @@ __global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
     lane_state l = work::enter(g);
     for (int k = 0; k < OVER_FRAMES; k++)
         chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (thread == 0) chunk->cuts = 0;
     float *scratch = static_cast<float *>(g.scratch);
     const int chunks = static_cast<int>(scan_chunks(g.fwd));
+    const float4 *mark = nullptr;
+    if (chunks > 1)
+        mark = marks +
+               scan_mark_at(g.fwd, PADDED, blockIdx.x, chunks - 1, l.part, work::channel_of(l, 0));
+    typename work::stager rows(g.fwd, work::place_of(g.fwd, chunks - 1).row);
     for (int k = chunks - 1; k >= 0; k--) {
         const place p = work::place_of(g.fwd, k);
         float before[2][OWN];
-        if (k)
-            work::read_mark(g, marks + scan_mark_at(g.fwd, PADDED, blockIdx.x, k, 0, p.first), l, p, before);
-        else
+        if (k) {
+            work::read_mark(mark, l, p.left, before);
+            mark -= g.fwd.width * (PADDED / 4);
+        } else {
             work::read_state(g, l, before);
-        work::fill_rows(chunk, g.fwd, p);
+        }
+        rows.fill(chunk, p.frames);
+        rows.back();
+        work::fill_cuts(chunk, g.fwd, p);
         if (fours)
             work::template fill<true>(chunk, g, p);
         else
