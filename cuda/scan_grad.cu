@@ -133,10 +133,31 @@ __device__ inline float at(const float4 &v, int i)
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/* What a lane carries from chunk to chunk. */
-struct lane_state {
+/* What a lane has, found anew for every chunk. */
+template <int PADDED> struct spot {
     int lane, warp, part, turn;
     int channel[2]; /* in the block */
+
+    __device__ explicit spot(int thread)
+    {
+        using is = shape<PADDED>;
+        lane = thread % WARP, warp = thread / WARP, part = thread % is::LANES;
+        turn = is::TURNS == 4 ? (lane >> 4 & 1) * 2 + (lane >> 3 & 1) : (lane >> 4 & 1) * 2;
+        XPH_UNROLL
+        for (int c = 0; c < 2; c++) channel[c] = thread / is::LANES * 2 + (c ^ (part & 1));
+    }
+    __device__ int64_t channel_of(int c) const
+    {
+        return int64_t(blockIdx.y) * shape<PADDED>::CHANNELS + channel[c];
+    }
+    __device__ int state_of(int i) const
+    {
+        return part * OWN + (i ^ turn);
+    }
+};
+
+/* What a lane carries from chunk to chunk. */
+struct lane_state {
     float rate[2][OWN], g[2][OWN], da[2][OWN];
 };
 
@@ -152,30 +173,18 @@ template <class Stored, int PADDED> struct scan_back {
                 frames < CHUNK ? frames : CHUNK, left < is::CHANNELS ? left : is::CHANNELS};
     }
 
-    __device__ static int64_t channel_of(const lane_state &l, int c)
-    {
-        return int64_t(blockIdx.y) * is::CHANNELS + l.channel[c];
-    }
-    __device__ static int state_of(const lane_state &l, int i)
-    {
-        return l.part * OWN + (i ^ l.turn);
-    }
-
     __device__ static lane_state enter(const xph_scan_grad_args &g)
     {
         const xph_scan_args &a = g.fwd;
-        const int thread = static_cast<int>(threadIdx.x);
+        const spot<PADDED> my(this_thread());
         const float *out = static_cast<const float *>(g.dstate_out);
         lane_state l;
-        l.lane = thread % WARP, l.warp = thread / WARP, l.part = thread % is::LANES;
-        l.turn = is::TURNS == 4 ? (l.lane >> 4 & 1) * 2 + (l.lane >> 3 & 1) : (l.lane >> 4 & 1) * 2;
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
-            l.channel[c] = thread / is::LANES * 2 + (c ^ (l.part & 1));
-            const int64_t channel = channel_of(l, c), state = blockIdx.x * a.ld_state + channel * a.states;
+            const int64_t channel = my.channel_of(c), state = blockIdx.x * a.ld_state + channel * a.states;
             XPH_UNROLL
             for (int i = 0; i < OWN; i++) {
-                const int n = state_of(l, i);
+                const int n = my.state_of(i);
                 const bool real = channel < a.width && n < a.states;
                 l.rate[c][i] = real ? scan_rate(a, channel, n) : 0.0f;
                 l.g[c][i] = real && out ? out[state + n] : 0.0f;
@@ -186,28 +195,30 @@ template <class Stored, int PADDED> struct scan_back {
     }
 
     /* The states before a chunk, of which the lane's first channel has its at mark. */
-    __device__ static void read_mark(const float4 *mark, const lane_state &l, int left, float (&h)[2][OWN])
+    __device__ static void read_mark(const float4 *mark, int left, float (&h)[2][OWN])
     {
+        const spot<PADDED> my(this_thread());
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
             float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (l.channel[c] < left) four = mark[l.channel[c] - l.channel[0]];
-            const bool by1 = l.turn & 1, by2 = l.turn & 2;
+            if (my.channel[c] < left) four = mark[my.channel[c] - my.channel[0]];
+            const bool by1 = my.turn & 1, by2 = my.turn & 2;
             const float x = by1 ? four.y : four.x, y = by1 ? four.x : four.y, z = by1 ? four.w : four.z,
                         w = by1 ? four.z : four.w;
             h[c][0] = by2 ? z : x, h[c][1] = by2 ? w : y, h[c][2] = by2 ? x : z, h[c][3] = by2 ? y : w;
         }
     }
-    __device__ static void read_state(const xph_scan_grad_args &g, const lane_state &l, float (&h)[2][OWN])
+    __device__ static void read_state(const xph_scan_grad_args &g, float (&h)[2][OWN])
     {
+        const spot<PADDED> my(this_thread());
         const xph_scan_args &a = g.fwd;
         const float *in = static_cast<const float *>(a.state_in);
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
-            const int64_t channel = channel_of(l, c), state = blockIdx.x * a.ld_state + channel * a.states;
+            const int64_t channel = my.channel_of(c), state = blockIdx.x * a.ld_state + channel * a.states;
             XPH_UNROLL
             for (int i = 0; i < OWN; i++) {
-                const int n = state_of(l, i);
+                const int n = my.state_of(i);
                 h[c][i] = in && channel < a.width && n < a.states ? in[state + n] : 0.0f;
             }
         }
@@ -369,9 +380,9 @@ template <class Stored, int PADDED> struct scan_back {
     }
 
     /* db (v[0..]) and dc (v[OWN..]) of the lane's states over the channels of its warp. */
-    __device__ static void over_channels(chunk *s, const lane_state &l, int j, float (&v)[2 * OWN])
+    __device__ static void over_channels(chunk *s, const spot<PADDED> &my, int j, float (&v)[2 * OWN])
     {
-        float *to = s->over_channels[j][l.warp];
+        float *to = s->over_channels[j][my.warp];
         XPH_UNROLL
         for (int i = 0; i < 2; i++) {
             v[i] += __shfl_xor_sync(ALL_LANES, v[i + 2], 16);
@@ -380,35 +391,35 @@ template <class Stored, int PADDED> struct scan_back {
         if constexpr (is::PAIRS == 2) {
             XPH_UNROLL
             for (int i = 0; i < 2; i++) {
-                to[state_of(l, i)] = v[i];
-                to[PADDED + state_of(l, i)] = v[OWN + i];
+                to[my.state_of(i)] = v[i];
+                to[PADDED + my.state_of(i)] = v[OWN + i];
             }
             return;
         }
         v[0] += __shfl_xor_sync(ALL_LANES, v[1], 8);
         v[OWN] += __shfl_xor_sync(ALL_LANES, v[OWN + 1], 8);
         if constexpr (is::PAIRS == 4) {
-            to[state_of(l, 0)] = v[0];
-            to[PADDED + state_of(l, 0)] = v[OWN];
+            to[my.state_of(0)] = v[0];
+            to[PADDED + my.state_of(0)] = v[OWN];
             return;
         }
-        const bool of_c = l.lane & 4;
+        const bool of_c = my.lane & 4;
         float sum = of_c ? v[OWN] : v[0];
         sum += __shfl_xor_sync(ALL_LANES, of_c ? v[0] : v[OWN], 4);
         if constexpr (is::PAIRS == 16) sum += __shfl_xor_sync(ALL_LANES, sum, 2);
-        if (is::PAIRS < 16 || !(l.lane & 2)) to[(of_c ? PADDED : 0) + state_of(l, 0)] = sum;
+        if (is::PAIRS < 16 || !(my.lane & 2)) to[(of_c ? PADDED : 0) + my.state_of(0)] = sum;
     }
 
     /* Sums over the states of the lane's two channels; the first slot's stay. */
-    __device__ static void over_states(chunk *s, const lane_state &l, int j, float (&v)[OVER_STATES][2])
+    __device__ static void over_states(chunk *s, const spot<PADDED> &my, int j, float (&v)[OVER_STATES][2])
     {
         XPH_UNROLL
         for (int k = 0; k < OVER_STATES; k++) {
             float sum = v[k][0] + __shfl_xor_sync(ALL_LANES, v[k][1], 1);
             XPH_UNROLL
             for (int bit = 4; bit < is::LANES; bit *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, bit);
-            if (is::LANES <= 4 || l.part < 4)
-                s->over_states[k][j][is::HALVES > 1 ? l.part >> 1 : 0][l.channel[0]] = sum;
+            if (is::LANES <= 4 || my.part < 4)
+                s->over_states[k][j][is::HALVES > 1 ? my.part >> 1 : 0][my.channel[0]] = sum;
         }
     }
 
@@ -418,12 +429,13 @@ template <class Stored, int PADDED> struct scan_back {
     {
         float states[CHUNK + 1][2][OWN], decay[CHUNK][2][OWN];
         const unsigned cuts = WHOLE ? 0 : s->cuts;
+        const spot<PADDED> my(this_thread());
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
             XPH_UNROLL
             for (int i = 0; i < OWN; i++) states[0][c][i] = before[c][i];
         }
-        const float *rows = &s->row[0][l->turn / (4 / is::TURNS)][l->part * OWN];
+        const float *rows = &s->row[0][my.turn / (4 / is::TURNS)][my.part * OWN];
         XPH_UNROLL
         for (int j = 0; j < CHUNK; j++) {
             if (!WHOLE && j >= frames) continue;
@@ -431,7 +443,7 @@ template <class Stored, int PADDED> struct scan_back {
             const bool cut = cuts >> j & 1u;
             XPH_UNROLL
             for (int c = 0; c < 2; c++) {
-                const float2 flow = s->flow[j][l->channel[c]];
+                const float2 flow = s->flow[j][my.channel[c]];
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
                     const float falls = exp2_fast(flow.x * l->rate[c][i]);
@@ -449,8 +461,8 @@ template <class Stored, int PADDED> struct scan_back {
             float v[2 * OWN], sums[OVER_STATES][2];
             XPH_UNROLL
             for (int c = 0; c < 2; c++) {
-                const float2 flow = s->flow[j][l->channel[c]];
-                const float gy = s->gy[j][l->channel[c]];
+                const float2 flow = s->flow[j][my.channel[c]];
+                const float gy = s->gy[j][my.channel[c]];
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
                     const float dh = fmaf(gy, at(cs, i), l->g[c][i]), after = states[j + 1][c][i];
@@ -467,22 +479,23 @@ template <class Stored, int PADDED> struct scan_back {
                     sums[BY_C][c] = i ? fmaf(at(cs, i), after, sums[BY_C][c]) : at(cs, i) * after;
                 }
             }
-            over_states(s, *l, j, sums);
-            over_channels(s, *l, j, v);
+            over_states(s, my, j, sums);
+            over_channels(s, my, j, v);
         }
     }
 
     __device__ static void leave_states(const xph_scan_grad_args &g, float *sums, const lane_state &l)
     {
         const xph_scan_args &a = g.fwd;
+        const spot<PADDED> my(this_thread());
         float *din = static_cast<float *>(g.dstate_in);
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
-            const int64_t channel = channel_of(l, c);
+            const int64_t channel = my.channel_of(c);
             if (channel >= a.width) continue;
             XPH_UNROLL
             for (int i = 0; i < OWN; i++) {
-                const int n = state_of(l, i);
+                const int n = my.state_of(i);
                 if (n >= a.states) continue;
                 if (din) din[blockIdx.x * a.ld_state + channel * a.states + n] = l.g[c][i];
                 if (!a.fixed)
@@ -513,6 +526,7 @@ __global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
     XPH_SHARED(tile<PADDED>, chunk, [1]);
     const int thread = static_cast<int>(threadIdx.x);
     lane_state l = work::enter(g);
+    const spot<PADDED> my(thread);
     for (int k = 0; k < OVER_FRAMES; k++)
         chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (thread == 0) chunk->cuts = 0;
@@ -521,16 +535,16 @@ __global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
     const float4 *mark = nullptr;
     if (chunks > 1)
         mark = marks +
-               scan_mark_at(g.fwd, PADDED, blockIdx.x, chunks - 1, l.part, work::channel_of(l, 0));
+               scan_mark_at(g.fwd, PADDED, blockIdx.x, chunks - 1, my.part, my.channel_of(0));
     typename work::stager rows(g.fwd, work::place_of(g.fwd, chunks - 1).row);
     for (int k = chunks - 1; k >= 0; k--) {
         const place p = work::place_of(g.fwd, k);
         float before[2][OWN];
         if (k) {
-            work::read_mark(mark, l, p.left, before);
+            work::read_mark(mark, p.left, before);
             mark -= g.fwd.width * (PADDED / 4);
         } else {
-            work::read_state(g, l, before);
+            work::read_state(g, before);
         }
         rows.fill(chunk, p.frames);
         rows.back();
