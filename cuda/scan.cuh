@@ -97,13 +97,13 @@ __device__ inline float scan_row(const xph_scan_args &a, const void *matrix, int
     return n < a.states ? load(static_cast<const Stored *>(matrix) + row * ld + n) : 0.0f;
 }
 
-/* Frames of a stage lie within 31 bits of each other, as do the marks of a chunk, and rows are counted in 31 bits. */
+/* Frames of a stage lie within 31 bits of each other, and rows, and those of marks, are counted in 31 bits. */
 inline bool scan_fits(const xph_scan_args *a)
 {
     const int64_t far = int64_t(1) << 27;
     return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES &&
            a->batch < (int64_t(1) << 31) && a->time < (int64_t(1) << 31) &&
-           a->batch * a->time < (int64_t(1) << 31) && a->width < (int64_t(1) << 24) && a->ldx < far && a->lddt < far &&
+           a->batch * a->time < (int64_t(1) << 27) && a->width < (int64_t(1) << 24) && a->ldx < far && a->lddt < far &&
            a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far;
 }
 

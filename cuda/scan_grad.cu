@@ -19,14 +19,7 @@
 namespace
 {
 
-#ifndef XPH_BLOCKS
-#define XPH_BLOCKS 2
-#endif
-#ifndef XPH_KEEP
-#define XPH_KEEP 4
-#endif
-constexpr int KEEP = XPH_KEEP; /* frames of a chunk whose decays stay in registers: its last */
-constexpr int OWN = 4, THREADS = 128, WARPS = THREADS / WARP;
+constexpr int OWN = 4, THREADS = 128, WARPS = THREADS / WARP, BLOCKS = 3;
 enum { SKIP, DELTA, GATE, OVER_FRAMES }; /* sums over frames: dskip, columns of ddt and of dz */
 enum { BY_INFLOW, BY_RATE, BY_C, OVER_STATES };
 
@@ -36,6 +29,7 @@ template <int PADDED> struct shape {
         QUADS = CHANNELS / 4, ROW = 2 * PADDED,               /* b | c */
         TURNS = PAIRS >= 4 ? 4 : 2,                           /* orders of states */
         HALVES = LANES > 2 ? 2 : 1,                           /* sums over states that are left to the end */
+        KEPT = PADDED == 8 ? 4 : 6, /* frames of a chunk, its last, whose decays stay in registers: 168 hold no more */
         PITCH = CHANNELS + (HALVES > 1 ? 16 : 0);             /* of them: banks differ */
 };
 
@@ -194,14 +188,17 @@ template <class Stored, int PADDED> struct scan_back {
         return l;
     }
 
-    /* The states before a chunk, of which the lane's first channel has its at mark. */
-    __device__ static void read_mark(const float4 *mark, int left, float (&h)[2][OWN])
+    /* The states before a chunk that is not the first. */
+    __device__ static void read_mark(const xph_scan_args &a, const float4 *marks, int k, place p, float (&h)[2][OWN])
     {
         const spot<PADDED> my(this_thread());
+        const int width = static_cast<int>(a.width), before = static_cast<int>(scan_chunks(a)) - 1,
+                  row = (static_cast<int>(blockIdx.x) * before + k - 1) * (PADDED / 4) + my.part;
+        const float4 *mark = marks + (int64_t(row) * width + (p.first + my.channel[0]));
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
             float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (my.channel[c] < left) four = mark[my.channel[c] - my.channel[0]];
+            if (my.channel[c] < p.left) four = mark[my.channel[c] - my.channel[0]];
             const bool by1 = my.turn & 1, by2 = my.turn & 2;
             const float x = by1 ? four.y : four.x, y = by1 ? four.x : four.y, z = by1 ? four.w : four.z,
                         w = by1 ? four.z : four.w;
@@ -224,37 +221,22 @@ template <class Stored, int PADDED> struct scan_back {
         }
     }
 
-    /* A thread stages one column of b or c, of every EVERY-th frame, from the last chunk to the first. */
-    struct stager {
-        static constexpr int EVERY = THREADS / is::ROW;
-        const Stored *from; /* of the first frame of the chunk; NULL: the column is zeros */
-        int ld;
-
-        __device__ stager(const xph_scan_args &a, int row)
-        {
-            const int column = static_cast<int>(threadIdx.x) % is::ROW, n = column % PADDED;
-            const bool of_c = column >= PADDED;
-            ld = static_cast<int>(of_c ? a.ldc : a.ldb);
-            from = static_cast<const Stored *>(of_c ? a.c : a.b) +
-                   (int64_t(row + static_cast<int>(threadIdx.x) / is::ROW) * ld + n);
-            if (n >= a.states) from = nullptr;
-        }
-        __device__ void fill(chunk *s, int frames) const
-        {
-            const int thread = this_thread(), column = thread % is::ROW, first = thread / is::ROW;
+    /* A thread stages one column of b or c, of every EVERY-th frame. */
+    __device__ static void fill_rows(chunk *s, const xph_scan_args &a, place p)
+    {
+        constexpr int EVERY = THREADS / is::ROW;
+        const int thread = this_thread(), column = thread % is::ROW, first = thread / is::ROW, n = column % PADDED;
+        const bool of_c = column >= PADDED, there = n < static_cast<int>(a.states);
+        const int ld = static_cast<int>(of_c ? a.ldc : a.ldb);
+        const Stored *from =
+            static_cast<const Stored *>(of_c ? a.c : a.b) + (int64_t(p.row + first) * ld + n);
+        XPH_UNROLL
+        for (int j = 0; j < CHUNK; j += EVERY) {
+            const float x = there && first + j < p.frames ? load(from + j * ld) : 0.0f;
             XPH_UNROLL
-            for (int j = 0; j < CHUNK; j += EVERY) {
-                const float x = from && first + j < frames ? load(from + j * ld) : 0.0f;
-                XPH_UNROLL
-                for (int v = 0; v < is::TURNS; v++)
-                    s->row[first + j][v][column ^ v * (4 / is::TURNS)] = x;
-            }
+            for (int v = 0; v < is::TURNS; v++) s->row[first + j][v][column ^ v * (4 / is::TURNS)] = x;
         }
-        __device__ void back()
-        {
-            if (from) from -= CHUNK * ld;
-        }
-    };
+    }
 
     __device__ static void fill_cuts(chunk *s, const xph_scan_args &a, place p)
     {
@@ -428,6 +410,7 @@ template <class Stored, int PADDED> struct scan_back {
     __device__ static void run(chunk *s, lane_state *l, const float (&before)[2][OWN], int frames)
     {
         float states[CHUNK + 1][2][OWN], decay[CHUNK][2][OWN];
+        constexpr int KEPT = WHOLE ? is::KEPT : 0;
         const unsigned cuts = WHOLE ? 0 : s->cuts;
         const spot<PADDED> my(this_thread());
         XPH_UNROLL
@@ -447,7 +430,7 @@ template <class Stored, int PADDED> struct scan_back {
                 XPH_UNROLL
                 for (int i = 0; i < OWN; i++) {
                     const float falls = exp2_fast(flow.x * l->rate[c][i]);
-                    if (j >= CHUNK - KEEP) decay[j][c][i] = falls;
+                    if (j >= CHUNK - KEPT) decay[j][c][i] = falls;
                     states[j + 1][c][i] = scan_next(falls, states[j][c][i], cut, flow.y * at(b, i));
                 }
             }
@@ -467,7 +450,7 @@ template <class Stored, int PADDED> struct scan_back {
                 for (int i = 0; i < OWN; i++) {
                     const float dh = fmaf(gy, at(cs, i), l->g[c][i]), after = states[j + 1][c][i];
                     const float falls =
-                        j >= CHUNK - KEEP ? decay[j][c][i] : exp2_fast(flow.x * l->rate[c][i]);
+                        j >= CHUNK - KEPT ? decay[j][c][i] : exp2_fast(flow.x * l->rate[c][i]);
                     l->g[c][i] = cut ? 0.0f : dh * falls;
                     const float falling = l->g[c][i] * (cut ? 0.0f : states[j][c][i]);
                     l->da[c][i] = fmaf(falling, flow.x, l->da[c][i]);
@@ -518,7 +501,7 @@ template <class Stored, int PADDED> struct scan_back {
 };
 
 template <class Stored, int PADDED>
-__global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
+__global__ void __launch_bounds__(THREADS, BLOCKS)
     scan_grad(const xph_scan_grad_args g, const layout where, const float4 *marks, bool fours)
 {
     XPH_ENTER();
@@ -526,28 +509,19 @@ __global__ void __launch_bounds__(THREADS, XPH_BLOCKS)
     XPH_SHARED(tile<PADDED>, chunk, [1]);
     const int thread = static_cast<int>(threadIdx.x);
     lane_state l = work::enter(g);
-    const spot<PADDED> my(thread);
     for (int k = 0; k < OVER_FRAMES; k++)
         chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (thread == 0) chunk->cuts = 0;
     float *scratch = static_cast<float *>(g.scratch);
     const int chunks = static_cast<int>(scan_chunks(g.fwd));
-    const float4 *mark = nullptr;
-    if (chunks > 1)
-        mark = marks +
-               scan_mark_at(g.fwd, PADDED, blockIdx.x, chunks - 1, my.part, my.channel_of(0));
-    typename work::stager rows(g.fwd, work::place_of(g.fwd, chunks - 1).row);
     for (int k = chunks - 1; k >= 0; k--) {
         const place p = work::place_of(g.fwd, k);
         float before[2][OWN];
-        if (k) {
-            work::read_mark(mark, p.left, before);
-            mark -= g.fwd.width * (PADDED / 4);
-        } else {
+        if (k)
+            work::read_mark(g.fwd, marks, k, p, before);
+        else
             work::read_state(g, before);
-        }
-        rows.fill(chunk, p.frames);
-        rows.back();
+        work::fill_rows(chunk, g.fwd, p);
         work::fill_cuts(chunk, g.fwd, p);
         if (fours)
             work::template fill<true>(chunk, g, p);

@@ -26,7 +26,8 @@ enum {
     X_BIAS,
     ROLES
 };
-enum { XZ, XC, PROJ, STEP, Y }; /* of xph_saved.more: [M,2D], [M,D], [M,rank+2N], [M,D], [M,D] */
+/* Of xph_saved.more: [M,2D], [M,D], [M,rank+2N], [M,D], [M,D], what the scan leaves for its gradient or none. */
+enum { XZ, XC, PROJ, STEP, Y, MARKS };
 
 static bool is_exphil(const xph_block *block)
 {
@@ -175,16 +176,20 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
     if (forward) xph_plan_bind(plan, &a->y, s->more[Y]);
 }
 
-static void scan_forward(xph_plan *plan, const xph_block *block, const xph_saved *s)
+static void scan_forward(xph_plan *plan, const xph_block *block, xph_saved *s)
 {
     xph_scan_args args = scan_args(plan, block, s);
     xph_step *step = xph_plan_step(plan, XPH_OP_SCAN, &args, sizeof args);
     if (!step) return;
+    xph_plan_scratch(plan, step, NULL); /* for saved_bytes: what stays must lie below scratch */
+    s->more[MARKS] = xph_plan_kept_bytes(plan, step->chosen.saved_bytes);
     xph_plan_scratch(plan, step, &step->args.scan.scratch);
     bind_scan(plan, block, s, &step->args.scan, true);
+    xph_plan_bind(plan, &step->args.scan.marks, s->more[MARKS]);
 }
 
-static void scan_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dy,
+/* Gives whether it adds up the gradient of the bias of dt that the linear added. */
+static bool scan_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dy,
                           const xph_saved *d)
 {
     const exphil_model_config *c = &plan->model->config;
@@ -195,11 +200,13 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
                                .lddb = d->more[PROJ].ld,
                                .lddc = d->more[PROJ].ld,
                                .lddz = d->more[XZ].ld};
+    args.fwd.marked = s->more[MARKS].space != XPH_SPACE_NONE;
     xph_step *step = xph_plan_step(plan, XPH_OP_SCAN_GRAD, &args, sizeof args);
-    if (!step) return;
+    if (!step) return false;
     xph_scan_grad_args *a = &step->args.scan_grad;
     xph_plan_scratch(plan, step, &a->scratch);
     bind_scan(plan, block, s, &a->fwd, false);
+    xph_plan_bind(plan, &a->fwd.marks, s->more[MARKS]);
     xph_ref db = xph_columns(d->more[PROJ], c->mamba_rank);
     xph_plan_bind(plan, &a->dy, dy);
     xph_plan_bind(plan, &a->dx, d->more[XC]);
@@ -210,6 +217,10 @@ static void scan_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_plan_bind(plan, &a->da_log, xph_gradient(plan, tensor(block, A_LOG)));
     xph_plan_bind(plan, &a->dskip, xph_gradient(plan, tensor(block, SKIP)));
     xph_plan_bind(plan, &a->ddelta_bias, xph_gradient(plan, dt_bias(plan, block, true)));
+    /* Behind limits dt has another gradient than the scan's. */
+    bool sums = step->chosen.sums && !is_exphil(block);
+    if (sums) xph_plan_bind(plan, &a->ddt_sum, xph_gradient(plan, dt_bias(plan, block, false)));
+    return sums;
 }
 
 /* ---- block --------------------------------------------------------------------------------------------- */
@@ -233,6 +244,7 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     bool all = plan->pass != XPH_PASS_RESTORE;
     xph_emit_enter(plan, first + NORM, s);
     make_buffers(plan, s);
+    s->more[MARKS] = none; /* not restored: the gradient makes its own */
     if (all) {
         xph_emit_linear(plan, s->u, first + IN, first + IN_BIAS, none, s->more[XZ]);
         conv_forward(plan, block, s);
@@ -254,13 +266,13 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
     xph_emit_linear_grad(plan, s->more[Y], tensor(block, OUT), tensor(block, OUT_BIAS), plan->dx, d.more[Y],
                          false);
-    scan_backward(plan, block, s, d.more[Y], &d);
+    bool bias_done = scan_backward(plan, block, s, d.more[Y], &d);
     if (is_exphil(
             block)) /* where the limits hold the gradient is 0, which STEP shows: it is one of them there */
         xph_emit_activate_grad(plan, XPH_ACTIVATE_CLAMP, step_limits(plan), s->more[STEP], d.more[STEP],
                                d.more[STEP]);
-    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT), dt_bias(plan, block, false), d.more[STEP],
-                         d.more[PROJ], false);
+    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT),
+                         bias_done ? -1 : dt_bias(plan, block, false), d.more[STEP], d.more[PROJ], false);
     xph_emit_linear_grad(plan, s->more[XC], first + X, tensor(block, X_BIAS), d.more[PROJ], d.more[XC], true);
     conv_backward(plan, block, s, d.more[XC], d.more[XZ]);
     xph_emit_linear_grad(plan, s->u, first + IN, first + IN_BIAS, d.more[XZ], du, false);

@@ -156,6 +156,8 @@ xph_ref xph_plan_reals(xph_plan *plan, int64_t rows, int64_t width);
 xph_ref xph_columns(xph_ref matrix, int64_t first);
 /* Reals that only backward reads (args.saved of table A): none outside training. */
 xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width);
+/* The same by bytes, as query asks for (saved_bytes of table A): none for 0. */
+xph_ref xph_plan_kept_bytes(xph_plan *plan, size_t bytes);
 /* Where a block gives its output: plan->out or a new buffer in training, the memory of x otherwise. */
 xph_ref xph_plan_next(xph_plan *plan, int64_t width);
 /* count elements of so many bytes in the store. */

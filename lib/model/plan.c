@@ -53,6 +53,12 @@ xph_ref xph_plan_kept(xph_plan *plan, int64_t rows, int64_t width)
     return plan->train ? xph_plan_reals(plan, rows, width) : (xph_ref){0};
 }
 
+xph_ref xph_plan_kept_bytes(xph_plan *plan, size_t bytes)
+{
+    size_t real = (size_t)plan->model->shape.real_bytes;
+    return bytes ? xph_plan_kept(plan, 1, (int64_t)((bytes + real - 1) / real)) : (xph_ref){0};
+}
+
 xph_ref xph_columns(xph_ref matrix, int64_t first)
 {
     matrix.at += first * (int64_t)matrix.element;
