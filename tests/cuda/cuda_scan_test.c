@@ -4,6 +4,7 @@
 #include "scan_case.h"
 
 #include <math.h>
+#include <string.h>
 
 static const scan_shape shapes[] = {
     {1, 1, 1, 1, 0, false, false, false, 0},  {1, 1, 16, 16, 0, true, true, true, 0},
@@ -160,6 +161,129 @@ static void fixed_rates(void **state)
     }
 }
 
+/* ---- marks, and sums of columns ---- */
+
+enum { RUNS_MOST = 8 };
+static struct {
+    int64_t width;
+    int runs;
+    float *dz[RUNS_MOST], *ddt[RUNS_MOST]; /* of every run */
+} summed;
+
+static float *numbered(int64_t count)
+{
+    float *x = case_alloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++) x[i] = 0.25F * (float)(i % 7);
+    return x;
+}
+
+/* What every candidate of the forward pass leaves, which is the same. */
+static void *marks_of(xph_scan_args forward)
+{
+    size_t bytes = xph_scan_saved_bytes(&forward);
+    void *first = NULL;
+    forward.ldy = forward.width;
+    forward.state_out = NULL;
+    for (const xph_cuda_candidate *k = xph_cuda_scan; k->name && bytes; k++) {
+        if (!k->accepts(&forward)) continue;
+        forward.marks = case_alloc(bytes);
+        forward.y = case_alloc((size_t)(forward.batch * forward.time * forward.width) * sizeof(float));
+        memset(forward.marks, 0xff, bytes);
+        assert_int_equal(k->launch(&forward, NULL), 0);
+        if (first) assert_memory_equal(forward.marks, first, bytes);
+        if (!first) first = forward.marks;
+    }
+    return first;
+}
+
+static void leave_marks(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    assert_non_null(marks_of(*(xph_scan_args *)given));
+}
+
+/* With few lanes a channel and with many. */
+static void marks_of_many_channels(void **state)
+{
+    for (int64_t states = 7; states <= 63; states = 2 * states + 1) {
+        const scan_shape s = {32, 17, 521, states, 0, true, true, true, 4};
+        double *result[KT_MOST];
+        case_seed((uint64_t)states);
+        scan_layer l = scan_layer_make(&s);
+        kt_case c = scan_case(&l);
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        c.prepare = leave_marks;
+        device_run(&d, result);
+        case_release();
+    }
+}
+
+static void prepare_marks(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_scan_grad_args *g = given;
+    assert_true(summed.runs < RUNS_MOST);
+    summed.width = g->fwd.width;
+    g->fwd.marks = marks_of(g->fwd);
+    g->fwd.marked = 1;
+    if (g->fwd.z) g->dz_sum = numbered(summed.width);
+    g->ddt_sum = numbered(summed.width);
+    summed.dz[summed.runs] = g->dz_sum;
+    summed.ddt[summed.runs++] = g->ddt_sum;
+}
+
+static void check_sums(const scan_layer *l, const float *sum, const double *of, double tolerance)
+{
+    const int64_t width = l->s.width;
+    float *before = numbered(width);
+    double *got = case_zeros(width), *want = case_zeros(width);
+    for (int64_t d = 0; d < width; d++) {
+        got[d] = (double)sum[d];
+        want[d] = (double)before[d];
+        for (int64_t r = 0; of && r < l->rows; r++) want[d] += of[r * width + d];
+    }
+    case_close("sums of columns", got, want, width, tolerance);
+}
+
+/* As without them to the bit, and within tolerance of the CPU's, under all schedules. */
+static void gradient_with_marks(const scan_shape *s, xph_type type)
+{
+    double *with[KT_MOST], *without[KT_MOST];
+    scan_layer l = scan_layer_make(s);
+    kt_case c = scan_gradient_case(&l);
+    device_case d = device_case_of(&c, xph_cuda_scan_grad, type);
+    d.reset_at = offsetof(xph_scan_grad_args, fwd.reset);
+    d.rows = l.rows;
+    device_run(&d, without);
+    c.prepare = prepare_marks;
+    summed.runs = 0;
+    device_run(&d, with);
+    for (int i = 0; i < c.count; i++)
+        if (with[i])
+            case_same(c.tensors[i].name, with[i], without[i], c.tensors[i].rows * c.tensors[i].width);
+    if (l.z) check_sums(&l, summed.dz[0], with[SCAN_DZ], d.tolerance);
+    check_sums(&l, summed.ddt[0], l.bias ? NULL : with[SCAN_DDT], d.tolerance);
+    device_check(&d);
+    for (int k = 1; k < summed.runs; k++) {
+        if (l.z) assert_memory_equal(summed.dz[k], summed.dz[0], (size_t)s->width * sizeof(float));
+        assert_memory_equal(summed.ddt[k], summed.ddt[0], (size_t)s->width * sizeof(float));
+    }
+    case_release();
+}
+
+static void marks_and_sums(void **state)
+{
+    const scan_shape some[] = {
+        {2, 5, 3, 4, 1, true, true, true, 3},     {1, 8, 20, 16, 0, true, true, true, 0},
+        {1, 37, 40, 16, 0, true, true, true, 9},  {2, 17, 133, 8, 3, false, true, true, 2},
+        {1, 61, 100, 16, 4, true, true, true, 0}, {1, 33, 9, 32, 3, true, false, true, 1},
+        {2, 9, 37, 64, 1, true, true, true, 5},   {1, 16, 130, 31, 0, true, true, false, 7},
+        {1, 24, 65, 12, 0, true, true, true, 0},  {2, 40, 64, 16, 0, false, false, true, 13},
+    };
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof some / sizeof *some; i++) {
+        case_seed(90 + i / DEVICE_TYPES);
+        gradient_with_marks(&some[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES]);
+    }
+}
+
 /* What is bad stays bad until a reset, and nothing overflows. */
 static void bad_numbers(void **state)
 {
@@ -210,6 +334,8 @@ int main(void)
                                        cmocka_unit_test(gradient),
                                        cmocka_unit_test(gradients_over_many),
                                        cmocka_unit_test(fixed_rates),
+                                       cmocka_unit_test(marks_of_many_channels),
+                                       cmocka_unit_test(marks_and_sums),
                                        cmocka_unit_test(bad_numbers),
                                        cmocka_unit_test(too_many_states_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_scan", tests, NULL, NULL);

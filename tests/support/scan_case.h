@@ -27,7 +27,7 @@ scan_layer scan_layer_fixed(const scan_shape *s);
 /* One frame of all. */
 scan_layer scan_frame_of(const scan_layer *all, int64_t row);
 
-enum { SCAN_Y = 8, SCAN_STATE = 9, SCAN_DX = 11 }; /* places among the tensors */
+enum { SCAN_Y = 8, SCAN_STATE = 9, SCAN_DX = 11, SCAN_DDT = 12, SCAN_DZ = 15 }; /* places among the tensors */
 
 kt_case scan_case(const scan_layer *l);
 /* The state goes from `carried` on, in place. */
