@@ -167,32 +167,25 @@ template <class Stored> struct channel_walk {
     }
 };
 
-/* Where a lane leaves its states before the next stage. */
-template <int PADDED, int LANES> struct marker {
-    static constexpr int OWN = PADDED / LANES;
-    float *to;
-    int64_t quad, stage; /* floats from one to the next */
-
-    __device__ marker(const xph_scan_args &a, int64_t stream, int64_t channel, int part)
-    {
-        const int64_t first = scan_mark_at(a, PADDED, stream, 1, part * OWN / 4, channel);
-        to = a.marks ? static_cast<float *>(a.marks) + first * 4 + part * OWN % 4 : nullptr;
-        quad = a.width * 4;
-        stage = quad * (PADDED / 4);
+/* Leaves the states of a lane before frame t. */
+template <int PADDED, int LANES>
+__device__ inline void leave_mark(const xph_scan_args &a, int t, const float (&h)[PADDED / LANES])
+{
+    constexpr int OWN = PADDED / LANES;
+    const int thread = this_thread(), part = thread % LANES,
+              channel = static_cast<int>(blockIdx.y) * (THREADS / LANES) + thread / LANES;
+    if (channel >= a.width) return;
+    float *to = static_cast<float *>(a.marks) +
+                (scan_mark_at(a, PADDED, t / CHUNK, part * OWN / 4, channel) * 4 + part * OWN % 4);
+    const int quad = static_cast<int>(a.width) * 4; /* floats from one to the next */
+    if constexpr (OWN % 4 == 0) {
+        XPH_UNROLL
+        for (int i = 0; i < OWN; i += 4)
+            *reinterpret_cast<float4 *>(to + i / 4 * quad) = make_float4(h[i], h[i + 1], h[i + 2], h[i + 3]);
+    } else {
+        *reinterpret_cast<float2 *>(to) = make_float2(h[0], h[1]);
     }
-    __device__ void leave(const float (&h)[OWN])
-    {
-        if constexpr (OWN % 4 == 0) {
-            XPH_UNROLL
-            for (int i = 0; i < OWN; i += 4)
-                *reinterpret_cast<float4 *>(to + i / 4 * quad) =
-                    make_float4(h[i], h[i + 1], h[i + 2], h[i + 3]);
-        } else {
-            *reinterpret_cast<float2 *>(to) = make_float2(h[0], h[1]);
-        }
-        to += stage;
-    }
-};
+}
 
 template <class Stored, int PADDED, int LANES>
 __global__ void __launch_bounds__(THREADS, 4) scan_frames(const xph_scan_args a)
@@ -217,12 +210,10 @@ __global__ void __launch_bounds__(THREADS, 4) scan_frames(const xph_scan_args a)
     }
     filler<Stored, PADDED> fill(a, stream);
     channel_walk<Stored> walk(a, stream, mine, there && part == 0 && a.y);
-    marker<PADDED, LANES> mark(a, stream, mine, part);
-    const bool marks = a.marks && there;
     int left = static_cast<int>(a.time), buffer = 0;
     fill.fill(&staged[0], left);
-    for (bool first = true; left > 0; left -= STAGE, buffer ^= 1, first = false) {
-        if (marks && !first) mark.leave(h);
+    for (; left > 0; left -= STAGE, buffer ^= 1) {
+        if (a.marks && left < a.time) leave_mark<PADDED, LANES>(a, static_cast<int>(a.time) - left, h);
         __syncthreads();
         if (left > STAGE) fill.fill(&staged[buffer ^ 1], left - STAGE);
         if (left >= STAGE)

@@ -78,10 +78,23 @@ __host__ __device__ inline int64_t scan_chunks(const xph_scan_args &a)
 {
     return (a.time + CHUNK - 1) / CHUNK;
 }
-__host__ __device__ inline int64_t scan_mark_at(const xph_scan_args &a, int padded, int64_t stream,
-                                                int64_t chunk, int64_t quad, int64_t channel)
+/* Of the block's stream. */
+__device__ inline int64_t scan_mark_at(const xph_scan_args &a, int padded, int chunk, int quad, int channel)
 {
-    return ((stream * (scan_chunks(a) - 1) + chunk - 1) * (padded / 4) + quad) * a.width + channel;
+    const int before = static_cast<int>(blockIdx.x) * (static_cast<int>(scan_chunks(a)) - 1) + chunk - 1;
+    return int64_t(before * (padded / 4) + quad) * static_cast<int>(a.width) + channel;
+}
+
+/* threadIdx.x, read anew: what is made of it does not stay in registers while a chunk needs them. */
+__device__ inline int this_thread()
+{
+#ifdef __CUDACC__
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#else
+    return static_cast<int>(threadIdx.x);
+#endif
 }
 
 /* Of skip or delta_bias. */

@@ -69,18 +69,6 @@ template <int PADDED> struct tile {
     unsigned cuts;
 };
 
-/* threadIdx.x, read anew: what is made of it does not stay in registers while a chunk needs them. */
-__device__ inline int this_thread()
-{
-#ifdef __CUDACC__
-    int thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return thread;
-#else
-    return static_cast<int>(threadIdx.x);
-#endif
-}
-
 /* Where the chunk of a block lies. */
 struct place {
     int row, first, frames, left; /* that come first; left: of the width from channel first on */
@@ -192,9 +180,7 @@ template <class Stored, int PADDED> struct scan_back {
     __device__ static void read_mark(const xph_scan_args &a, const float4 *marks, int k, place p, float (&h)[2][OWN])
     {
         const spot<PADDED> my(this_thread());
-        const int width = static_cast<int>(a.width), before = static_cast<int>(scan_chunks(a)) - 1,
-                  row = (static_cast<int>(blockIdx.x) * before + k - 1) * (PADDED / 4) + my.part;
-        const float4 *mark = marks + (int64_t(row) * width + (p.first + my.channel[0]));
+        const float4 *mark = marks + scan_mark_at(a, PADDED, k, my.part, p.first + my.channel[0]);
         XPH_UNROLL
         for (int c = 0; c < 2; c++) {
             float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
