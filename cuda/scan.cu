@@ -172,8 +172,9 @@ template <int PADDED, int LANES>
 __device__ inline void leave_mark(const xph_scan_args &a, int t, const float (&h)[PADDED / LANES])
 {
     constexpr int OWN = PADDED / LANES;
-    const int thread = this_thread(), part = thread % LANES,
-              channel = static_cast<int>(blockIdx.y) * (THREADS / LANES) + thread / LANES;
+    const unsigned thread = this_thread();
+    const int part = static_cast<int>(thread % LANES),
+              channel = static_cast<int>(blockIdx.y * (THREADS / LANES) + thread / LANES);
     if (channel >= a.width) return;
     float *to = static_cast<float *>(a.marks) +
                 (scan_mark_at(a, PADDED, t / CHUNK, part * OWN / 4, channel) * 4 + part * OWN % 4);

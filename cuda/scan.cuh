@@ -78,22 +78,28 @@ __host__ __device__ inline int64_t scan_chunks(const xph_scan_args &a)
 {
     return (a.time + CHUNK - 1) / CHUNK;
 }
+/* Where a number lies in a matrix, both counted in 31 bits. */
+__device__ inline uint64_t scan_at(int row, int64_t ld, int column)
+{
+    return uint64_t(static_cast<uint32_t>(row)) * static_cast<uint32_t>(ld) + static_cast<uint32_t>(column);
+}
+
 /* Of the block's stream. */
-__device__ inline int64_t scan_mark_at(const xph_scan_args &a, int padded, int chunk, int quad, int channel)
+__device__ inline uint64_t scan_mark_at(const xph_scan_args &a, int padded, int chunk, int quad, int channel)
 {
     const int before = static_cast<int>(blockIdx.x) * (static_cast<int>(scan_chunks(a)) - 1) + chunk - 1;
-    return int64_t(before * (padded / 4) + quad) * static_cast<int>(a.width) + channel;
+    return scan_at(before * (padded / 4) + quad, a.width, channel);
 }
 
 /* threadIdx.x, read anew: what is made of it does not stay in registers while a chunk needs them. */
-__device__ inline int this_thread()
+__device__ inline unsigned this_thread()
 {
 #ifdef __CUDACC__
-    int thread;
+    unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return thread;
 #else
-    return static_cast<int>(threadIdx.x);
+    return threadIdx.x;
 #endif
 }
 

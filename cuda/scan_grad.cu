@@ -29,7 +29,7 @@ template <int PADDED> struct shape {
         QUADS = CHANNELS / 4, ROW = 2 * PADDED,               /* b | c */
         TURNS = PAIRS >= 4 ? 4 : 2,                           /* orders of states */
         HALVES = LANES > 2 ? 2 : 1,                           /* sums over states that are left to the end */
-        KEPT = PADDED == 8 ? 4 : 6, /* frames of a chunk, its last, whose decays stay in registers: 168 hold no more */
+        KEPT = PADDED == 16 ? 5 : 3, /* frames of a chunk, its last, whose decays stay in registers: 168 hold no more */
         PITCH = CHANNELS + (HALVES > 1 ? 16 : 0);             /* of them: banks differ */
 };
 
@@ -79,7 +79,7 @@ template <bool FOURS, class Stored>
 __device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int j, int d)
 {
     const Stored *from =
-        static_cast<const Stored *>(matrix) + (int64_t(p.row + j) * static_cast<int>(ld) + (p.first + d));
+        static_cast<const Stored *>(matrix) + scan_at(p.row + j, ld, p.first + d);
     if (FOURS) return load_four(from);
     return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
                        d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
@@ -88,7 +88,7 @@ __device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int 
 template <bool FOURS, class Stored>
 __device__ inline void write_four(void *matrix, int64_t ld, place p, int j, int d, float4 x)
 {
-    Stored *to = static_cast<Stored *>(matrix) + (int64_t(p.row + j) * static_cast<int>(ld) + (p.first + d));
+    Stored *to = static_cast<Stored *>(matrix) + scan_at(p.row + j, ld, p.first + d);
     if (FOURS) {
         store_four(to, x);
         return;
@@ -120,13 +120,14 @@ template <int PADDED> struct spot {
     int lane, warp, part, turn;
     int channel[2]; /* in the block */
 
-    __device__ explicit spot(int thread)
+    __device__ explicit spot(unsigned thread)
     {
         using is = shape<PADDED>;
-        lane = thread % WARP, warp = thread / WARP, part = thread % is::LANES;
+        lane = static_cast<int>(thread % WARP), warp = static_cast<int>(thread / WARP);
+        part = static_cast<int>(thread % is::LANES);
         turn = is::TURNS == 4 ? (lane >> 4 & 1) * 2 + (lane >> 3 & 1) : (lane >> 4 & 1) * 2;
         XPH_UNROLL
-        for (int c = 0; c < 2; c++) channel[c] = thread / is::LANES * 2 + (c ^ (part & 1));
+        for (int c = 0; c < 2; c++) channel[c] = static_cast<int>(thread / is::LANES * 2) + (c ^ (part & 1));
     }
     __device__ int64_t channel_of(int c) const
     {
@@ -211,11 +212,13 @@ template <class Stored, int PADDED> struct scan_back {
     __device__ static void fill_rows(chunk *s, const xph_scan_args &a, place p)
     {
         constexpr int EVERY = THREADS / is::ROW;
-        const int thread = this_thread(), column = thread % is::ROW, first = thread / is::ROW, n = column % PADDED;
+        const unsigned thread = this_thread();
+        const int column = static_cast<int>(thread % is::ROW), first = static_cast<int>(thread / is::ROW),
+                  n = static_cast<int>(thread % PADDED);
         const bool of_c = column >= PADDED, there = n < static_cast<int>(a.states);
         const int ld = static_cast<int>(of_c ? a.ldc : a.ldb);
         const Stored *from =
-            static_cast<const Stored *>(of_c ? a.c : a.b) + (int64_t(p.row + first) * ld + n);
+            static_cast<const Stored *>(of_c ? a.c : a.b) + scan_at(p.row + first, ld, n);
         XPH_UNROLL
         for (int j = 0; j < CHUNK; j += EVERY) {
             const float x = there && first + j < p.frames ? load(from + j * ld) : 0.0f;
@@ -226,7 +229,7 @@ template <class Stored, int PADDED> struct scan_back {
 
     __device__ static void fill_cuts(chunk *s, const xph_scan_args &a, place p)
     {
-        const int thread = this_thread();
+        const int thread = static_cast<int>(this_thread());
         if (!a.reset || thread >= WARP) return;
         const unsigned cuts = __ballot_sync(ALL_LANES, thread < p.frames && a.reset[p.row + thread]);
         if (thread == 0) s->cuts = cuts;
@@ -236,8 +239,12 @@ template <class Stored, int PADDED> struct scan_back {
     template <bool FOURS> __device__ static void fill(chunk *s, const xph_scan_grad_args &g, place p)
     {
         const xph_scan_args &a = g.fwd;
-        for (int q = this_thread(); q < p.frames * is::QUADS; q += THREADS) {
-            const int j = q / is::QUADS, own = q % is::QUADS * 4;
+        const unsigned thread = this_thread();
+        XPH_UNROLL
+        for (unsigned q = 0; q < CHUNK * is::QUADS; q += THREADS) {
+            const int j = static_cast<int>((q + thread) / is::QUADS),
+                      own = static_cast<int>((q + thread) % is::QUADS * 4);
+            if (j >= p.frames) continue;
             const int d = FOURS && own > p.left - 4 ? p.left - 4 : own; /* fours beyond the width read the last */
             float4 x = read_four<FOURS, Stored>(a.x, a.ldx, p, j, d);
             float4 delta = read_four<FOURS, Stored>(a.dt, a.lddt, p, j, d),
@@ -300,10 +307,12 @@ template <class Stored, int PADDED> struct scan_back {
 
     template <bool FOURS> __device__ static void leave(chunk *s, const xph_scan_grad_args &g, place p)
     {
-        const int thread = this_thread();
-        for (int q = thread; q < p.frames * is::QUADS; q += THREADS) {
-            const int j = q / is::QUADS, d = q % is::QUADS * 4;
-            if (d >= p.left) continue;
+        const unsigned thread = this_thread();
+        XPH_UNROLL
+        for (unsigned q = 0; q < CHUNK * is::QUADS; q += THREADS) {
+            const int j = static_cast<int>((q + thread) / is::QUADS),
+                      d = static_cast<int>((q + thread) % is::QUADS * 4);
+            if (j >= p.frames || d >= p.left) continue;
             const float4 by_inflow = over_states(s, BY_INFLOW, j, d), by_rate = over_states(s, BY_RATE, j, d),
                          by_c = over_states(s, BY_C, j, d), skip = four_of_channels<FOURS>(g.fwd.skip, p, d),
                          flow0 = *reinterpret_cast<const float4 *>(&s->flow[j][d]),
@@ -334,7 +343,11 @@ template <class Stored, int PADDED> struct scan_back {
     __device__ static void leave_rows(const chunk *s, float *part, place p, int64_t rows)
     {
         float *to = part + (int64_t(blockIdx.y) * rows + p.row) * is::ROW;
-        for (int i = this_thread() * 4; i < p.frames * is::ROW; i += THREADS * 4) {
+        const unsigned thread = this_thread();
+        XPH_UNROLL
+        for (unsigned first = 0; first < CHUNK * is::ROW; first += THREADS * 4) {
+            const unsigned i = first + thread * 4;
+            if (i >= static_cast<unsigned>(p.frames * is::ROW)) continue;
             float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
             XPH_UNROLL
             for (int w = 0; w < WARPS; w++) {
