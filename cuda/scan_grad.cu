@@ -466,24 +466,32 @@ template <class Stored, int PADDED> struct scan_back {
         }
     }
 
+    /* To where the states of the lane lie in a matrix [D,N]. */
+    template <class Value> __device__ static void leave_states(const xph_scan_args &a, float *to, Value value)
+    {
+        const spot<PADDED> my(this_thread());
+        const int states = static_cast<int>(a.states);
+        XPH_UNROLL
+        for (int c = 0; c < 2; c++) {
+            const int channel = static_cast<int>(my.channel_of(c));
+            if (channel >= a.width) continue;
+            float *from = to + int64_t(channel) * states;
+            XPH_UNROLL
+            for (int i = 0; i < OWN; i++)
+                if (my.state_of(i) < states) from[my.state_of(i)] = value(c, i);
+        }
+    }
     __device__ static void leave_states(const xph_scan_grad_args &g, float *sums, const lane_state &l)
     {
         const xph_scan_args &a = g.fwd;
-        const spot<PADDED> my(this_thread());
-        float *din = static_cast<float *>(g.dstate_in);
-        XPH_UNROLL
-        for (int c = 0; c < 2; c++) {
-            const int64_t channel = my.channel_of(c);
-            if (channel >= a.width) continue;
-            XPH_UNROLL
-            for (int i = 0; i < OWN; i++) {
-                const int n = my.state_of(i);
-                if (n >= a.states) continue;
-                if (din) din[blockIdx.x * a.ld_state + channel * a.states + n] = l.g[c][i];
-                if (!a.fixed)
-                    sums[channel * a.states + n] = a.plain_a ? l.da[c][i] : l.da[c][i] * l.rate[c][i] * LN_2;
-            }
-        }
+        if (g.dstate_in)
+            leave_states(a, static_cast<float *>(g.dstate_in) + blockIdx.x * a.ld_state,
+                         [&](int c, int i) { return l.g[c][i]; });
+        if (a.fixed) return;
+        if (a.plain_a)
+            leave_states(a, sums, [&](int c, int i) { return l.da[c][i]; });
+        else
+            leave_states(a, sums, [&](int c, int i) { return l.da[c][i] * l.rate[c][i] * LN_2; });
     }
 
     /* Sums over the frames of a channel: threads that had it, in order. */
