@@ -122,8 +122,8 @@ inline bool scan_fits(const xph_scan_args *a)
     const int64_t far = int64_t(1) << 27;
     return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES &&
            a->batch < (int64_t(1) << 31) && a->time < (int64_t(1) << 31) &&
-           a->batch * a->time < (int64_t(1) << 27) && a->width < (int64_t(1) << 24) && a->ldx < far && a->lddt < far &&
-           a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far;
+           a->batch * a->time < (int64_t(1) << 27) && a->width < (int64_t(1) << 24) && a->ldx < far &&
+           a->lddt < far && a->ldb < far && a->ldc < far && a->ldz < far && a->ldy < far;
 }
 
 inline int scan_padded(const xph_scan_args *a)

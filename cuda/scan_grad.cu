@@ -24,13 +24,15 @@ enum { SKIP, DELTA, GATE, OVER_FRAMES }; /* sums over frames: dskip, columns of 
 enum { BY_INFLOW, BY_RATE, BY_C, OVER_STATES };
 
 template <int PADDED> struct shape {
-    static constexpr int LANES = PADDED / OWN,                /* of a pair of channels */
-        PAIRS = WARP / LANES, CHANNELS = 2 * PAIRS * WARPS,   /* of a warp, of a block */
-        QUADS = CHANNELS / 4, ROW = 2 * PADDED,               /* b | c */
-        TURNS = PAIRS >= 4 ? 4 : 2,                           /* orders of states */
-        HALVES = LANES > 2 ? 2 : 1,                           /* sums over states that are left to the end */
-        KEPT = PADDED == 16 ? 5 : 3, /* frames of a chunk, its last, whose decays stay in registers: 168 hold no more */
-        PITCH = CHANNELS + (HALVES > 1 ? 16 : 0);             /* of them: banks differ */
+    static constexpr int LANES = PADDED / OWN,              /* of a pair of channels */
+        PAIRS = WARP / LANES, CHANNELS = 2 * PAIRS * WARPS, /* of a warp, of a block */
+        QUADS = CHANNELS / 4, ROW = 2 * PADDED,             /* b | c */
+        TURNS = PAIRS >= 4 ? 4 : 2,                         /* orders of states */
+        HALVES = LANES > 2 ? 2 : 1,                         /* sums over states that are left to the end */
+        KEPT = PADDED == 16
+                   ? 5
+                   : 3, /* frames of a chunk, its last, whose decays stay in registers: 168 hold no more */
+        PITCH = CHANNELS + (HALVES > 1 ? 16 : 0); /* of them: banks differ */
 };
 
 __host__ __device__ constexpr int channels_of(int padded)
@@ -52,18 +54,20 @@ inline layout layout_of(const xph_scan_args *a)
     l.marks = 0;
     l.part = a->marked ? 0 : static_cast<int64_t>(scan_marks_bytes(a) / sizeof(float));
     l.sums = l.part + l.groups * a->batch * a->time * 2 * l.padded; /* part: [groups][M][b|c] */
-    l.total = (l.sums + a->batch * l.per_stream + 3) / 4 * 4;       /* sums: [B][da | OVER_FRAMES of each channel] */
+    l.total =
+        (l.sums + a->batch * l.per_stream + 3) / 4 * 4; /* sums: [B][da | OVER_FRAMES of each channel] */
     return l;
 }
 
 /* A chunk of the channels of a block. */
 template <int PADDED> struct tile {
     using is = shape<PADDED>;
-    alignas(16) float2 flow[CHUNK][is::CHANNELS];                 /* delta, delta x */
-    alignas(16) float gy[CHUNK][is::CHANNELS], gz[CHUNK][is::CHANNELS]; /* dy times what y and SiLU(z) have for factors */
+    alignas(16) float2 flow[CHUNK][is::CHANNELS]; /* delta, delta x */
+    alignas(16) float gy[CHUNK][is::CHANNELS],
+        gz[CHUNK][is::CHANNELS]; /* dy times what y and SiLU(z) have for factors */
     alignas(16) float x[CHUNK][is::CHANNELS], slope[CHUNK][is::CHANNELS]; /* slope: of softplus */
     alignas(16) float over_states[OVER_STATES][CHUNK][is::HALVES][is::PITCH];
-    alignas(16) float row[CHUNK][is::TURNS][is::ROW];             /* b | c for every turn */
+    alignas(16) float row[CHUNK][is::TURNS][is::ROW]; /* b | c for every turn */
     alignas(16) float over_channels[CHUNK][WARPS][is::ROW];
     alignas(16) float4 over_frames[OVER_FRAMES][THREADS];
     unsigned cuts;
@@ -78,8 +82,7 @@ struct place {
 template <bool FOURS, class Stored>
 __device__ inline float4 read_four(const void *matrix, int64_t ld, place p, int j, int d)
 {
-    const Stored *from =
-        static_cast<const Stored *>(matrix) + scan_at(p.row + j, ld, p.first + d);
+    const Stored *from = static_cast<const Stored *>(matrix) + scan_at(p.row + j, ld, p.first + d);
     if (FOURS) return load_four(from);
     return make_float4(d < p.left ? load(from) : 0.0f, d + 1 < p.left ? load(from + 1) : 0.0f,
                        d + 2 < p.left ? load(from + 2) : 0.0f, d + 3 < p.left ? load(from + 3) : 0.0f);
@@ -133,10 +136,7 @@ template <int PADDED> struct spot {
     {
         return int64_t(blockIdx.y) * shape<PADDED>::CHANNELS + channel[c];
     }
-    __device__ int state_of(int i) const
-    {
-        return part * OWN + (i ^ turn);
-    }
+    __device__ int state_of(int i) const { return part * OWN + (i ^ turn); }
 };
 
 /* What a lane carries from chunk to chunk. */
@@ -151,7 +151,8 @@ template <class Stored, int PADDED> struct scan_back {
     __device__ static place place_of(const xph_scan_args &a, int k)
     {
         const int t = k * CHUNK, frames = static_cast<int>(a.time) - t,
-                  first = static_cast<int>(blockIdx.y) * is::CHANNELS, left = static_cast<int>(a.width) - first;
+                  first = static_cast<int>(blockIdx.y) * is::CHANNELS,
+                  left = static_cast<int>(a.width) - first;
         return {static_cast<int>(blockIdx.x) * static_cast<int>(a.time) + t, first,
                 frames < CHUNK ? frames : CHUNK, left < is::CHANNELS ? left : is::CHANNELS};
     }
@@ -178,7 +179,8 @@ template <class Stored, int PADDED> struct scan_back {
     }
 
     /* The states before a chunk that is not the first. */
-    __device__ static void read_mark(const xph_scan_args &a, const float4 *marks, int k, place p, float (&h)[2][OWN])
+    __device__ static void read_mark(const xph_scan_args &a, const float4 *marks, int k, place p,
+                                     float (&h)[2][OWN])
     {
         const spot<PADDED> my(this_thread());
         const float4 *mark = marks + scan_mark_at(a, PADDED, k, my.part, p.first + my.channel[0]);
@@ -217,8 +219,7 @@ template <class Stored, int PADDED> struct scan_back {
                   n = static_cast<int>(thread % PADDED);
         const bool of_c = column >= PADDED, there = n < static_cast<int>(a.states);
         const int ld = static_cast<int>(of_c ? a.ldc : a.ldb);
-        const Stored *from =
-            static_cast<const Stored *>(of_c ? a.c : a.b) + scan_at(p.row + first, ld, n);
+        const Stored *from = static_cast<const Stored *>(of_c ? a.c : a.b) + scan_at(p.row + first, ld, n);
         XPH_UNROLL
         for (int j = 0; j < CHUNK; j += EVERY) {
             const float x = there && first + j < p.frames ? load(from + j * ld) : 0.0f;
@@ -245,7 +246,8 @@ template <class Stored, int PADDED> struct scan_back {
             const int j = static_cast<int>((q + thread) / is::QUADS),
                       own = static_cast<int>((q + thread) % is::QUADS * 4);
             if (j >= p.frames) continue;
-            const int d = FOURS && own > p.left - 4 ? p.left - 4 : own; /* fours beyond the width read the last */
+            const int d =
+                FOURS && own > p.left - 4 ? p.left - 4 : own; /* fours beyond the width read the last */
             float4 x = read_four<FOURS, Stored>(a.x, a.ldx, p, j, d);
             float4 delta = read_four<FOURS, Stored>(a.dt, a.lddt, p, j, d),
                    gy = read_four<FOURS, Stored>(g.dy, g.lddy, p, j, d),
@@ -516,8 +518,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     XPH_SHARED(tile<PADDED>, chunk, [1]);
     const int thread = static_cast<int>(threadIdx.x);
     lane_state l = work::enter(g);
-    for (int k = 0; k < OVER_FRAMES; k++)
-        chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int k = 0; k < OVER_FRAMES; k++) chunk->over_frames[k][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (thread == 0) chunk->cuts = 0;
     float *scratch = static_cast<float *>(g.scratch);
     const int chunks = static_cast<int>(scan_chunks(g.fwd));
@@ -606,7 +607,8 @@ inline bool lie_in_fours(const xph_scan_grad_args *g, size_t element)
     const xph_scan_args *a = &g->fwd;
     const void *rows[] = {a->x, a->dt, a->z, g->dy, g->dx, g->ddt, g->dz},
                *channels[] = {a->skip, a->delta_bias};
-    const int64_t ld[] = {a->ldx, a->lddt, a->z ? a->ldz : 0, g->lddy, g->lddx, g->ldddt, g->dz ? g->lddz : 0};
+    const int64_t ld[] = {a->ldx,  a->lddt,  a->z ? a->ldz : 0,  g->lddy,
+                          g->lddx, g->ldddt, g->dz ? g->lddz : 0};
     uintptr_t all = 0;
     int64_t distances = a->width;
     for (int i = 0; i < 7; i++) all |= reinterpret_cast<uintptr_t>(rows[i]), distances |= ld[i];

@@ -271,8 +271,8 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
             block)) /* where the limits hold the gradient is 0, which STEP shows: it is one of them there */
         xph_emit_activate_grad(plan, XPH_ACTIVATE_CLAMP, step_limits(plan), s->more[STEP], d.more[STEP],
                                d.more[STEP]);
-    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT),
-                         bias_done ? -1 : dt_bias(plan, block, false), d.more[STEP], d.more[PROJ], false);
+    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT), bias_done ? -1 : dt_bias(plan, block, false),
+                         d.more[STEP], d.more[PROJ], false);
     xph_emit_linear_grad(plan, s->more[XC], first + X, tensor(block, X_BIAS), d.more[PROJ], d.more[XC], true);
     conv_backward(plan, block, s, d.more[XC], d.more[XZ]);
     xph_emit_linear_grad(plan, s->u, first + IN, first + IN_BIAS, d.more[XZ], du, false);
