@@ -165,6 +165,10 @@ static op_work loss_work(const xph_loss_args *a)
     (void)a;                                                                                                 \
     return (op_work){bytes, flop, shown};                                                                    \
   }
+WORK_OF(heads_loss,
+        size_of(a->grad.fwd.type) *
+            (2 * cells(a->grad.fwd.rows, a->grad.fwd.width) + cells(a->grad.fwd.rows, a->grad.fwd.logits)),
+        8 * cells(a->grad.fwd.rows, a->grad.fwd.width) * (double)a->grad.fwd.logits, "heads and loss")
 WORK_OF(linear_pack, a->type == XPH_F32 ? 0 : 6 * cells(a->in, a->out), 0, "pack")
 WORK_OF(scan_pack, 8 * cells(a->width, a->states), 0, "scan pack")
 WORK_OF(adam, (a->ema ? 36.0 : 28.0) * (double)a->count, 15 * (double)a->count, "adam")

@@ -68,6 +68,7 @@ static plan_shape shape_of(enum xph_op_number op, const void *args)
                      {"past", ARGS(embed)->slots}, {"logits", ARGS(embed)->logits});
     case XPH_OP_HEADS:
     case XPH_OP_HEADS_GRAD:
+    case XPH_OP_HEADS_LOSS:
     case XPH_OP_SAMPLE:
         return SHAPE({"rows", ARGS(heads)->rows}, {"width", ARGS(heads)->width},
                      {"heads", ARGS(heads)->heads}, {"logits", ARGS(heads)->logits});

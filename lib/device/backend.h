@@ -438,6 +438,7 @@ typedef struct xph_heads_grad_args {
     void *dz;
     int64_t lddz;
     void *dv, *dbias, *de; /* += */
+    void *dz_sum;          /* [R] += columns of dz, or NULL: see xph_op_info.sums */
     void *scratch;
 } xph_heads_grad_args;
 
@@ -468,6 +469,14 @@ typedef struct xph_loss_args {
     double *sums;      /* [heads] sum of mask * head loss, unweighted by head; overwritten */
     double *rows_loss; /* [rows, heads] scratch */
 } xph_loss_args;
+
+/* Heads, loss and gradients of both in one pass over the rows, where the device has it; else they are done apart. In grad.fwd, z,
+ * base and y are of type, as dz is; y is not written. dlogits go to grad.dy, of type, which may be NULL. */
+typedef struct xph_heads_loss_args {
+    xph_heads_grad_args grad;
+    int32_t math, reserved;
+    const xph_loss_args *loss; /* host; its y, dy and rows_loss are not used; NULL in query */
+} xph_heads_loss_args;
 
 /* Draws actions head by head from the trunk (as heads: what is drawn for head i is seen by i+1).
  * Bernoulli: u < sigmoid(logit / temperature), or hysteresis (see deterministic); categorical: Gumbel-max,
@@ -580,7 +589,8 @@ typedef struct xph_codes_grad_args {
     other(SCAN, scan) other(SCAN_GRAD, scan_grad) other(ATTENTION, attention)                    \
     other(ATTENTION_GRAD, attention_grad) product(RNN, rnn) product(RNN_GRAD, rnn_grad)          \
     other(EMBED, embed) other(EMBED_GRAD, embed_grad) other(HEADS, heads)                        \
-    other(HEADS_GRAD, heads_grad) other(LOSS, loss) other(SAMPLE, sample) other(ADAM, adam)      \
+    other(HEADS_GRAD, heads_grad) other(LOSS, loss) other(HEADS_LOSS, heads_loss)                \
+    other(SAMPLE, sample) other(ADAM, adam)                                                      \
     other(NORM2, norm2) other(AXPBY, axpby) other(ROUND, round) other(CAST, cast)                \
     other(SCAN_PACK, scan_pack) other(CLEAR, clear) other(ACTIVATE, activate)                    \
     other(ACTIVATE_GRAD, activate_grad) other(CODES, codes) other(CODES_GRAD, codes_grad)

@@ -72,12 +72,17 @@ static xph_ref past_columns(const xph_plan *plan)
 }
 
 /* What the logits of plan->rows rows start from; nothing without past actions. */
-static xph_ref emit_base(xph_plan *plan, xph_ref past)
+static xph_ref emit_typed_base(xph_plan *plan, xph_ref past)
 {
     if (!has_past(plan->model)) return (xph_ref){0};
     xph_ref base = xph_plan_buffer(plan, plan->rows, plan->model->shape.logits);
     xph_emit_linear(plan, past, tensor(plan, PAST), -1, (xph_ref){0}, base);
-    return xph_emit_reals(plan, base, plan->rows);
+    return base;
+}
+
+static xph_ref emit_base(xph_plan *plan, xph_ref past)
+{
+    return xph_emit_reals(plan, emit_typed_base(plan, past), plan->rows);
 }
 
 static xph_heads_args heads_args(const xph_plan *plan, xph_ref z, xph_ref base)
@@ -148,20 +153,68 @@ static void emit_heads(xph_plan *plan, xph_ref base)
     xph_plan_bind(plan, &step->args.heads.y, plan->logits);
 }
 
+/* ---- heads and loss in one ---- */
+
+static xph_heads_loss_args fused_args(const xph_plan *plan)
+{
+    xph_heads_loss_args args = {.grad.fwd = heads_args(plan, plan->typed_z, plan->typed_base),
+                                .math = plan->math};
+    args.grad.fwd.type = plan->type;
+    args.grad.lddz = plan->model->config.head_width;
+    args.grad.lddy = plan->model->shape.logits;
+    return args;
+}
+
+/* Whether the device offers it for this training. */
+static bool offers_fused(xph_plan *plan)
+{
+    xph_device *device = plan->model->device;
+    xph_heads_loss_args args = fused_args(plan);
+    xph_op_info info = {0};
+    if (!plan->train || is_layered(plan->model) || plan->model->config.no_head_trunk) return false;
+    return device->backend->query(device, XPH_OP_HEADS_LOSS, &args, &info) >= 0;
+}
+
+static void emit_fused(xph_plan *plan, xph_ref dz, xph_ref dlogits)
+{
+    xph_heads_loss_args args = fused_args(plan);
+    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_LOSS, &args, sizeof args);
+    if (!step) return;
+    xph_heads_grad_args *a = &step->args.heads_loss.grad;
+    xph_plan_scratch(plan, step, &a->scratch);
+    bind_heads(plan, &a->fwd, plan->typed_z);
+    xph_plan_bind(plan, &a->fwd.base, plan->typed_base);
+    xph_plan_bind(plan, &a->fwd.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
+    xph_plan_bind(plan, &a->dy, dlogits);
+    xph_plan_bind(plan, &a->dz, dz);
+    xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, LOGITS)));
+    xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, LOGITS_BIAS)));
+    xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
+    xph_plan_bind(plan, &a->dz_sum, xph_gradient(plan, tensor(plan, TRUNK_BIAS)));
+    xph_plan_bind(plan, &step->args.heads_loss.loss, (xph_ref){.space = XPH_SPACE_LOSS});
+}
+
+/* ---- all rows ---- */
+
 void xph_heads_forward(xph_plan *plan)
 {
     const bool layered = is_layered(plan->model);
     if (!plan->model->config.no_final_norm) plan->stats = xph_plan_kept(plan, plan->rows, 2);
     const seen to = emit_trunk(plan, plan->x, plan->stats);
     plan->u = to.u;
-    plan->z = layered ? to.z : xph_emit_reals(plan, to.z, plan->rows);
+    plan->typed_z = to.z;
+    plan->typed_base = emit_typed_base(plan, past_columns(plan));
+    plan->net->fuses = offers_fused(plan);
     plan->value_z = xph_value_forward(plan, plan->u);
-    xph_ref base = emit_base(plan, past_columns(plan));
+    plan->when = plan->net->fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
+    plan->z = layered ? to.z : xph_emit_reals(plan, to.z, plan->rows);
+    xph_ref base = xph_emit_reals(plan, plan->typed_base, plan->rows);
     const xph_heads_input shown = shown_of(plan, plan->z, XPH_SPACE_ACTIONS, 0, 1);
     if (layered)
         xph_layers_forward(plan, &shown, base);
     else
         emit_heads(plan, base);
+    plan->when = XPH_WHEN_ALWAYS;
 }
 
 /* dz in reals. */
@@ -182,12 +235,50 @@ static void emit_heads_grad(xph_plan *plan, xph_ref dz)
     xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
 }
 
-static void emit_past_grad(xph_plan *plan)
+/* Gradients of logits as the gradient of past actions reads them. */
+static xph_ref emit_typed_dlogits(xph_plan *plan)
 {
     const xph_ref dlogits = {.space = XPH_SPACE_DLOGITS, .ld = plan->model->shape.logits};
+    return has_past(plan->model) ? xph_emit_typed(plan, dlogits, plan->rows) : (xph_ref){0};
+}
+
+static void emit_past_grad(xph_plan *plan, xph_ref dlogits)
+{
     if (has_past(plan->model))
-        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1,
-                             xph_emit_typed(plan, dlogits, plan->rows), (xph_ref){0}, false);
+        xph_emit_linear_grad(plan, past_columns(plan), tensor(plan, PAST), -1, dlogits, (xph_ref){0}, false);
+}
+
+static void emit_trunk_grad(xph_plan *plan, xph_ref dz, xph_ref du, bool bias)
+{
+    xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), bias ? tensor(plan, TRUNK_BIAS) : -1, dz, du,
+                         false);
+}
+
+/* The gradients of logits and trunk are made by one step or by two, and so is the bias of the trunk. */
+static void emit_plain_grad(xph_plan *plan, xph_ref dz, xph_ref du)
+{
+    const bool trunk = !plan->model->config.no_head_trunk, fuses = plan->net->fuses;
+    plan->when = fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
+    emit_heads_grad(plan, dz);
+    const xph_ref dlogits = emit_typed_dlogits(plan);
+    if (trunk) dz = xph_emit_typed(plan, dz, plan->rows);
+    plan->when = XPH_WHEN_FUSED;
+    if (fuses) emit_fused(plan, dz, dlogits);
+    plan->when = XPH_WHEN_ALWAYS;
+    emit_past_grad(plan, dlogits);
+    if (!trunk) return;
+    plan->when = fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
+    emit_trunk_grad(plan, dz, du, true);
+    plan->when = XPH_WHEN_FUSED;
+    if (fuses) emit_trunk_grad(plan, dz, du, false);
+    plan->when = XPH_WHEN_ALWAYS;
+}
+
+static void emit_layered_grad(xph_plan *plan, const xph_heads_input *shown, xph_ref dz, xph_ref du)
+{
+    xph_layers_backward(plan, shown, dz);
+    emit_past_grad(plan, emit_typed_dlogits(plan));
+    if (!plan->model->config.no_head_trunk) emit_trunk_grad(plan, dz, du, true);
 }
 
 /* Where there is no LayerNorm du is the gradient of x, and without a trunk dz is du. */
@@ -202,13 +293,9 @@ void xph_heads_backward(xph_plan *plan)
         dz = layered ? xph_plan_buffer(plan, plan->rows, config->head_width)
                      : xph_plan_reals(plan, plan->rows, config->head_width);
     if (layered)
-        xph_layers_backward(plan, &shown, dz);
+        emit_layered_grad(plan, &shown, dz, du);
     else
-        emit_heads_grad(plan, dz);
-    emit_past_grad(plan);
-    if (!config->no_head_trunk)
-        xph_emit_linear_grad(plan, plan->u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS),
-                             layered ? dz : xph_emit_typed(plan, dz, plan->rows), du, false);
+        emit_plain_grad(plan, dz, du);
     xph_value_backward(plan, plan->u, du);
     if (!config->no_final_norm)
         xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,

@@ -233,10 +233,11 @@ static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
 
 /* ---- showing ------------------------------------------------------------------------------------------- */
 
-static void show(const xph_program *program, const char *part, xph_net_visit visit, void *arg)
+static void show(const xph_program *program, const char *part, bool fused, xph_net_visit visit, void *arg)
 {
     for (const xph_step *step = program->first; step; step = step->next)
-        visit(arg, part, step->op, &step->chosen, step->op == XPH_STEP_COPY ? NULL : &step->args);
+        if (step->when != (fused ? XPH_WHEN_APART : XPH_WHEN_FUSED))
+            visit(arg, part, step->op, &step->chosen, step->op == XPH_STEP_COPY ? NULL : &step->args);
 }
 
 void xph_net_show(xph_net *net, xph_net_visit visit, void *arg)
@@ -247,10 +248,10 @@ void xph_net_show(xph_net *net, xph_net_visit visit, void *arg)
     for (int i = 0; i < XPH_SPACES; i++) b.at[i] = stand_in;
     write_addresses(net, &b, &io);
     net->patched = 0; /* the next call writes all of its own */
-    show(&net->blocks, "blocks", visit, arg);
-    show(&net->heads, "heads", visit, arg);
-    show(&net->draw, "draw", visit, arg);
-    show(&net->backward, "backward", visit, arg);
+    show(&net->blocks, "blocks", net->fuses, visit, arg);
+    show(&net->heads, "heads", net->fuses, visit, arg);
+    show(&net->draw, "draw", net->fuses, visit, arg);
+    show(&net->backward, "backward", net->fuses, visit, arg);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------- */
@@ -276,6 +277,7 @@ static exphil_status run_settled(xph_net *net, xph_step *step)
 static exphil_status run(xph_net *net, const xph_program *program)
 {
     for (xph_step *step = program->first; step; step = step->next) {
+        if (step->when != XPH_WHEN_ALWAYS && step->when != net->now) continue;
         exphil_status status = net->recording ? run_step(net, step) : run_settled(net, step);
         if (status == EXPHIL_E_UNSUPPORTED && net->recording)
             net->refused = true;
@@ -309,8 +311,32 @@ exphil_status xph_net_forward(xph_net *net, const void *weights, const void *pac
 {
     bases b = bases_of(weights, packed, io);
     write_addresses(net, &b, io);
+    net->now = XPH_WHEN_APART;
     XPH_TRY(run(net, &net->blocks));
     return run(net, &net->heads);
+}
+
+bool xph_net_fuses(const xph_net *net)
+{
+    return net->fuses;
+}
+
+exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                            const xph_loss_args *loss, void *dlogits, const void *dvalues, void *gradients)
+{
+    if (!net->fuses) return EXPHIL_E_STATE;
+    bases b = bases_of(weights, packed, io);
+    b.at[XPH_SPACE_LOSS] = loss;
+    b.at[XPH_SPACE_DLOGITS] = dlogits;
+    b.at[XPH_SPACE_DVALUES] = dvalues;
+    b.at[XPH_SPACE_GRADIENTS] = gradients;
+    write_addresses(net, &b, io);
+    net->now = XPH_WHEN_FUSED;
+    XPH_TRY(run(net, &net->blocks));
+    XPH_TRY(run(net, &net->heads));
+    exphil_status status = run(net, &net->backward);
+    if (status == EXPHIL_E_UNSUPPORTED && !net->recording) net->fuses = false;
+    return status;
 }
 
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
@@ -322,6 +348,7 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
     b.at[XPH_SPACE_DVALUES] = dvalues;
     b.at[XPH_SPACE_GRADIENTS] = gradients;
     write_addresses(net, &b, io);
+    net->now = XPH_WHEN_APART;
     return run(net, &net->backward);
 }
 
@@ -335,11 +362,13 @@ exphil_status xph_net_sample(xph_net *net, const void *weights, const void *pack
     b.at[XPH_SPACE_PREVIOUS] = previous;
     b.at[XPH_SPACE_DRAWN] = actions;
     write_addresses(net, &b, io);
+    net->now = XPH_WHEN_APART;
     XPH_TRY(run(net, &net->blocks));
     return run(net, &net->draw);
 }
 
 exphil_status xph_net_heads(xph_net *net)
 {
+    net->now = XPH_WHEN_APART;
     return run(net, &net->heads);
 }

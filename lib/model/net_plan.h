@@ -35,6 +35,7 @@ enum {
     XPH_SPACE_NOISE,
     XPH_SPACE_PREVIOUS,
     XPH_SPACE_DRAWN,
+    XPH_SPACE_LOSS, /* host: xph_loss_args of xph_net_learn */
     XPH_SPACES
 };
 
@@ -58,9 +59,13 @@ typedef union xph_step_args {
     xph_copy_args copy;
 } xph_step_args;
 #undef XPH_STEP_ARGS
+/* Where a device has heads and loss in one (XPH_OP_HEADS_LOSS), some steps are for it, and others for who makes the loss
+ * between forward and backward. */
+enum { XPH_WHEN_ALWAYS, XPH_WHEN_APART, XPH_WHEN_FUSED };
 typedef struct xph_step {
     struct xph_step *next;
     xph_op op;
+    int32_t when;
     xph_op_info chosen;   /* how the device does it; of a copy none */
     void **scratch;       /* the slot in args, or NULL: has none */
     size_t scratch_bytes; /* that lie there */
@@ -108,6 +113,8 @@ struct xph_net {
     size_t kept_bytes;           /* of the arena: what stays from forward to backward */
     xph_spare *spares;           /* live as long as the net: recordings may hold them */
     bool recording, refused;     /* refused: something in this recording */
+    bool fuses;                  /* there is a step of heads and loss in one, and it is not refused */
+    int32_t now;                 /* XPH_WHEN_APART or FUSED: which steps run */
 };
 
 /* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored:
@@ -132,7 +139,8 @@ typedef struct xph_plan {
     exphil_error *error;
     exphil_status status;
     bool train;
-    bool ends; /* the block being emitted need not give its output */
+    bool ends;    /* the block being emitted need not give its output */
+    int32_t when; /* XPH_WHEN_... of the steps being emitted */
     xph_pass pass;
     xph_type type;             /* of what has a row per frame */
     int32_t math;              /* XPH_MATH_... of products */
@@ -143,8 +151,9 @@ typedef struct xph_plan {
     size_t region;             /* of the arena from here on every segment of blocks keeps its activations */
     xph_ref x, dx; /* residual stream [rows,H], of another width before some blocks; its gradient */
     xph_ref out;   /* where the block being emitted gives its output; none: a new buffer */
-    xph_ref row, stats, u, z, logits;                       /* input row; final norm, its output, trunk */
-    xph_ref value_z, values;                                /* trunk of the value head, and what it says */
+    xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
+    xph_ref typed_z, typed_base;      /* trunk, and what logits start from, before they are made reals */
+    xph_ref value_z, values;          /* trunk of the value head, and what it says */
     xph_ref before[EXPHIL_HEADS_MAX][XPH_HEAD_LAYERS_MOST]; /* layers of the heads, before their activation */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;

@@ -126,6 +126,7 @@ xph_step *xph_plan_step(xph_plan *plan, xph_op op, const void *args, size_t byte
         return NULL;
     }
     step->op = op;
+    step->when = plan->when;
     memcpy(&step->args, args, bytes);
     if (plan->program->last)
         plan->program->last->next = step;

@@ -321,6 +321,21 @@ exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *
     return feed->device->backend->run(xph_net_stream(feed->net), feed->loss, &args);
 }
 
+exphil_status xph_feed_learn(xph_feed *feed, const void *weights, const void *packed,
+                             const xph_losses *losses, xph_control *control, void *gradients)
+{
+    xph_net_io io;
+    xph_feed_io(feed, &io);
+    const xph_loss_args args = loss_args(feed, losses, control);
+    exphil_status status = EXPHIL_E_UNSUPPORTED;
+    if (xph_net_fuses(feed->net))
+        status =
+            xph_net_learn(feed->net, weights, packed, &io, &args, feed->dlogits, feed->dvalues, gradients);
+    if (status != EXPHIL_E_UNSUPPORTED || xph_net_fuses(feed->net)) return status;
+    XPH_TRY(xph_feed_forward(feed, weights, packed, losses, control));
+    return xph_net_backward(feed->net, weights, packed, &io, feed->dlogits, feed->dvalues, gradients);
+}
+
 exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed,
                                const xph_losses *losses, const exphil_batch *batch, double *head_sums)
 {

@@ -62,9 +62,8 @@ static exphil_status run_backward(exphil_trainer *trainer)
 
 static exphil_status run_shard(exphil_trainer *trainer)
 {
-    XPH_TRY(xph_feed_forward(&trainer->feed, xph_trainer_seen(trainer), trainer->packed, &trainer->losses,
-                             trainer->control));
-    return run_backward(trainer);
+    return xph_feed_learn(&trainer->feed, xph_trainer_seen(trainer), trainer->packed, &trainer->losses,
+                          trainer->control, trainer->gradients);
 }
 
 static exphil_status run_batch(exphil_trainer *trainer)

@@ -108,6 +108,9 @@ exphil_status xph_feed_past(xph_feed *feed, const int32_t *past);
  * is filled. */
 exphil_status xph_feed_forward(xph_feed *feed, const void *weights, const void *packed,
                                const xph_losses *losses, xph_control *control);
+/* Forward, loss and backward; gradients +=. */
+exphil_status xph_feed_learn(xph_feed *feed, const void *weights, const void *packed,
+                             const xph_losses *losses, xph_control *control, void *gradients);
 /* Takes a batch and waits for its losses: head_sums [heads]. Moves the carried state, as forward does. */
 exphil_status xph_feed_measure(xph_feed *feed, const void *weights, const void *packed,
                                const xph_losses *losses, const exphil_batch *batch, double *head_sums);

@@ -21,7 +21,8 @@ double device_rounded(xph_type type, double x);
 /* type: for XPH_BF16 and XPH_F16 the tensors with rows per frame are rounded first (states, and what has no ld,
  * stay float: cuda/kernels.h). reset_at: offset of the pointer to resets in args, or KT_DENSE; of `rows` frames.
  * candidates_differ: some multiply on matrix units, which read fewer bits and sum as they like: every candidate is
- * compared with the double kernels, and only its own schedules must agree bit for bit. */
+ * compared with the double kernels, and only its own schedules must agree bit for bit. wanted: the CPU has no kernel for it,
+ * results must be the tensors' `want`. */
 typedef struct device_case {
     const kt_case *test;
     const xph_cuda_candidate *list;
@@ -29,8 +30,7 @@ typedef struct device_case {
     double tolerance;
     size_t reset_at;
     int64_t rows;
-    bool candidates_differ;
-    size_t align; /* of what has rows per frame, in bytes; 0: that of a number */
+    bool candidates_differ, wanted;
 } device_case;
 /* Of args without resets, within the tolerance of the type. */
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type);

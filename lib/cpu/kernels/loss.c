@@ -275,3 +275,6 @@ static void sums_run(const void *given, int64_t begin, int64_t end)
 
 const xph_candidate XPH_LIST(loss)[] = {
     {XPH_LABEL("loss"), NULL, NULL, {{row_items, rows_run}, {head_items, sums_run}}}, XPH_LIST_END};
+
+/* Apart: there is nothing to gain where logits stay in a cache. */
+const xph_candidate XPH_LIST(heads_loss)[] = {XPH_LIST_END};
