@@ -2,7 +2,7 @@
  * matrix units on floats of 10 bits of fraction (mma.cuh).
  *
  * A block takes ROWS rows. Their trunk s stays in shared memory, and so do the logits, which become their own gradients. Head
- * after head a warp makes the logits of 16 rows from part of the columns. On the way back a warp has 32 columns of all rows:
+ * after head a warp makes the logits of 16 rows from part of the columns. On the way back a warp has 16 columns of all rows:
  *   dhidden = V dlogits, transposed, so that a lane has columns g and g + 8 of rows 2 t and 2 t + 1: what it makes of them,
  *   SiLU(s) and the gradient of s, lies in its registers as the products for dv and de want it, whose inner dimension are the
  *   rows in any order.
@@ -16,7 +16,7 @@
 namespace
 {
 
-constexpr int THREADS = 256, WARPS = THREADS / WARP, BAND = 16, COLUMNS = 32;
+constexpr int THREADS = 512, WARPS = THREADS / WARP, BAND = 16, COLUMNS = 16, WHOLE = 64;
 constexpr int MOST_COUNT = 32, MOST_WIDTH = COLUMNS * WARPS, STRANDS = 32;
 
 /* Where a head's logits lie in the tile: from `at` on, in `tiles` of 8, of which the last may be longer than the head. */
@@ -34,7 +34,7 @@ struct fused {
     float *part;          /* [blocks][part_floats] */
     double *loss;         /* [blocks][heads] */
     int32_t padded, most; /* columns of the tile of logits; of a head at most */
-    int32_t width;        /* of s in shared memory: whole 32 columns */
+    int32_t width;        /* of s in shared memory: whole 64 columns */
 };
 
 /* A block's part: dv, de [L, R], dbias [L], columns of dz [R]. */
@@ -256,31 +256,41 @@ __device__ inline void leave_logits(const fused &a, const view &w, float *part, 
 
 /* ---- gradients ---- */
 
-/* 16 columns by TILES of logits, twice, into rows of a [L,R] part. c[0], c[1]: column g of logits 2 t, 2 t + 1. */
+/* 16 columns by TILES of logits, into rows of a [L,R] part. c[0], c[1]: column g of logits 2 t, 2 t + 1. */
 template <int TILES> struct weight_sums {
-    float c[2][TILES][4];
+    float c[TILES][4];
 
     __device__ void clear()
     {
         XPH_UNROLL
-        for (int i = 0; i < 2 * TILES * 4; i++) c[i / (4 * TILES)][i / 4 % TILES][i % 4] = 0.0f;
+        for (int i = 0; i < TILES * 4; i++) c[i / 4][i % 4] = 0.0f;
+    }
+    __device__ void add(int j, const unsigned (&a)[4], unsigned b0, unsigned b1)
+    {
+        mma_tf32(c[j][0], c[j][1], c[j][2], c[j][3], a, b0, b1);
     }
     __device__ void leave(float *to, int count, int width, int column) const
     {
         const int t = lane_of() % 4;
         XPH_UNROLL
-        for (int i = 0; i < 2 * TILES * 4; i++) {
-            const int m = i / (4 * TILES), j = i / 4 % TILES, k = 8 * j + 2 * t + i % 2;
-            const int at = column + 16 * m + i % 4 / 2 * 8;
-            if (k < count && at < width) to[k * width + at] = c[m][j][i % 4];
+        for (int i = 0; i < TILES * 4; i++) {
+            const int k = i / 4 * 8 + 2 * t + i % 2, at = column + i % 4 / 2 * 8;
+            if (k < count && at < width) to[k * width + at] = c[i / 4][i % 4];
         }
     }
 };
 
-/* The gradient of s of ROWS rows by 32 columns, as products give it. */
+/* The gradient of s of ROWS rows by 16 columns, as products give it. */
 template <int ROWS> struct trunk_grad {
-    float c[ROWS / 8][2][4];
+    float c[ROWS / 8][4];
 };
+
+/* Four numbers of such a product as the first operand of the next: its inner dimension are the rows. */
+__device__ inline void turn_over(unsigned (&to)[4], const float (&from)[4])
+{
+    XPH_UNROLL
+    for (int i = 0; i < 4; i++) to[i % 2 * 2 + i / 2] = __float_as_uint(to_tf32(from[i]));
+}
 
 /* de of a head: which rows took a choice, times the gradient behind. */
 template <int ROWS, int TILES>
@@ -290,30 +300,25 @@ __device__ inline void choices_back(const fused &a, const view &w, const trunk_g
     const head_of_loss &head = a.heads.head[h];
     const int g = lane_of() / 4, t = lane_of() % 4, heads = static_cast<int>(a.g.fwd.heads);
     const int width = static_cast<int>(a.g.fwd.width);
-    const unsigned one = __float_as_uint(1.0f);
+    const bool bits = head.kind == EXPHIL_BERNOULLI;
     weight_sums<TILES> sum;
     sum.clear();
     XPH_UNROLL
     for (int n = 0; n < ROWS / 8; n++) {
         const int32_t *action = w.actions + (8 * n + 2 * t) * heads + h;
-        unsigned x[2][4], taken[2][2];
-        XPH_UNROLL
-        for (int m = 0; m < 2; m++) XPH_UNROLL
-        for (int i = 0; i < 4; i++) x[m][i % 2 * 2 + i / 2] = __float_as_uint(to_tf32(ds.c[n][m][i]));
+        unsigned x[4];
+        turn_over(x, ds.c[n]);
         XPH_UNROLL
         for (int j = 0; j < TILES; j++) {
+            unsigned taken[2];
             const int k = 8 * j + g;
             XPH_UNROLL
             for (int i = 0; i < 2; i++) {
                 const int32_t done = action[i * heads];
-                const bool takes =
-                    head.kind == EXPHIL_BERNOULLI ? (static_cast<uint32_t>(done) >> k & 1u) != 0 : done == k;
-                taken[0][i] = takes && k < head.count ? one : 0u;
+                const bool takes = bits ? (static_cast<uint32_t>(done) >> k & 1u) != 0 : done == k;
+                taken[i] = takes ? 0x3f800000u : 0u; /* 1.0 */
             }
-            XPH_UNROLL
-            for (int m = 0; m < 2; m++)
-                mma_tf32(sum.c[m][j][0], sum.c[m][j][1], sum.c[m][j][2], sum.c[m][j][3], x[m], taken[0][0],
-                         taken[0][1]);
+            sum.add(j, x, taken[0], taken[1]);
         }
     }
     sum.leave(part + (a.g.fwd.logits + head.first) * width, head.count, width, warp_of() * COLUMNS + g);
@@ -326,40 +331,33 @@ __device__ inline void head_back(const fused &a, const view &w, trunk_grad<ROWS>
     const head_of_loss &head = a.heads.head[h];
     const int g = lane_of() / 4, t = lane_of() % 4, column = warp_of() * COLUMNS + g;
     const int width = static_cast<int>(a.g.fwd.width);
-    unsigned v[2][TILES][4]; /* v transposed */
+    unsigned v[TILES][4]; /* v transposed */
     XPH_UNROLL
-    for (int i = 0; i < 2 * TILES * 4; i++)
-        v[i / (4 * TILES)][i / 4 % TILES][i % 4] =
-            __float_as_uint(w.v[(8 * (i / 4 % TILES) + t + i % 4 / 2 * 4) * w.ld + column +
-                                16 * (i / (4 * TILES)) + i % 2 * 8]);
+    for (int i = 0; i < TILES * 4; i++)
+        v[i / 4][i % 4] = __float_as_uint(w.v[(i / 4 * 8 + t + i % 4 / 2 * 4) * w.ld + column + i % 2 * 8]);
     weight_sums<TILES> sum;
     sum.clear();
     XPH_UNROLL
     for (int n = 0; n < ROWS / 8; n++) {
-        const float *d = w.d + (8 * n + g) * w.ldd + a.place[h].at + t,
-                    *s = w.s + (8 * n + 2 * t) * w.ld + column;
+        const float *d = w.d + (8 * n + g) * w.ldd + a.place[h].at + t;
         const float *across = w.d + (8 * n + 2 * t) * w.ldd + a.place[h].at + g;
-        float dhidden[2][4];
+        const float *s = w.s + (8 * n + 2 * t) * w.ld + column;
+        float dhidden[4] = {0.0f, 0.0f, 0.0f, 0.0f}, hidden[4];
         XPH_UNROLL
-        for (int i = 0; i < 8; i++) dhidden[i / 4][i % 4] = 0.0f;
+        for (int j = 0; j < TILES; j++)
+            mma_tf32(dhidden[0], dhidden[1], dhidden[2], dhidden[3], v[j], __float_as_uint(d[8 * j]),
+                     __float_as_uint(d[8 * j + 4]));
         XPH_UNROLL
-        for (int j = 0; j < TILES; j++) XPH_UNROLL
-        for (int m = 0; m < 2; m++)
-            mma_tf32(dhidden[m][0], dhidden[m][1], dhidden[m][2], dhidden[m][3], v[m][j],
-                     __float_as_uint(d[8 * j]), __float_as_uint(d[8 * j + 4]));
-        unsigned hidden[2][4];
-        XPH_UNROLL
-        for (int i = 0; i < 8; i++) {
-            const int m = i / 4, k = i % 4;
-            const float x = s[k % 2 * w.ld + 16 * m + k / 2 * 8], half = sigmoid(x);
-            hidden[m][k % 2 * 2 + k / 2] = __float_as_uint(to_tf32(x * half));
-            ds->c[n][m][k] = fmaf(dhidden[m][k], silu_slope(x, half), ds->c[n][m][k]);
+        for (int i = 0; i < 4; i++) {
+            const float x = s[i % 2 * w.ld + i / 2 * 8], half = sigmoid(x);
+            hidden[i] = x * half;
+            ds->c[n][i] = fmaf(dhidden[i], silu_slope(x, half), ds->c[n][i]);
         }
+        unsigned turned[4];
+        turn_over(turned, hidden);
         XPH_UNROLL
-        for (int j = 0; j < TILES; j++) XPH_UNROLL
-        for (int m = 0; m < 2; m++)
-            mma_tf32(sum.c[m][j][0], sum.c[m][j][1], sum.c[m][j][2], sum.c[m][j][3], hidden[m],
-                     __float_as_uint(across[8 * j]), __float_as_uint(across[8 * j + w.ldd]));
+        for (int j = 0; j < TILES; j++)
+            sum.add(j, turned, __float_as_uint(across[8 * j]), __float_as_uint(across[8 * j + w.ldd]));
     }
     sum.leave(part + int64_t(head.first) * width, head.count, width, column);
 }
@@ -394,9 +392,8 @@ __device__ inline void leave_trunk(const fused &a, const view &w, const trunk_gr
     if (warp_of() * COLUMNS < a.width) {
         XPH_UNROLL
         for (int n = 0; n < ROWS / 8; n++) XPH_UNROLL
-        for (int i = 0; i < 8; i++)
-            w.s[(8 * n + 2 * t + i % 2) * w.ld + warp_of() * COLUMNS + g + 16 * (i / 4) + i % 4 / 2 * 8] =
-                ds.c[n][i / 4][i % 4];
+        for (int i = 0; i < 4; i++)
+            w.s[(8 * n + 2 * t + i % 2) * w.ld + warp_of() * COLUMNS + g + i / 2 * 8] = ds.c[n][i];
     }
     __syncthreads();
     Stored *dz = static_cast<Stored *>(a.g.dz);
@@ -453,7 +450,7 @@ template <class Stored, int ROWS> __global__ void __launch_bounds__(THREADS, 1) 
     leave_logits<Stored, ROWS>(a, w, part, first, rows);
     trunk_grad<ROWS> ds;
     XPH_UNROLL
-    for (int i = 0; i < ROWS; i++) ds.c[i / 8][i / 4 % 2][i % 4] = 0.0f;
+    for (int i = 0; i < ROWS / 2; i++) ds.c[i / 4][i % 4] = 0.0f;
     for (int h = heads - 1; h >= 0; h--) {
         const bool behind = chained && h + 1 < heads;
         if (h + 1 < heads) take_weights(a, w, h);
@@ -493,7 +490,7 @@ __device__ inline float *place_of(const fused &a, int64_t i)
 /* 32 numbers a block, strand s takes the parts s, s + 32, ..., then the strands in order. The last block adds up the losses: a
  * warp per head, its lanes as strands. */
 template <class Unused = void>
-__global__ void __launch_bounds__(WARP *STRANDS) heads_fold(const fused a, int64_t parts, double *sums)
+__global__ void __launch_bounds__(WARP *STRANDS, 1) heads_fold(const fused a, int64_t parts, double *sums)
 {
     XPH_ENTER();
     XPH_SHARED(float, strands, [STRANDS][WARP]);
@@ -529,7 +526,7 @@ bool fused_of(const xph_heads_loss_args *args, fused *to)
     const xph_heads_args *f = &args->grad.fwd;
     if (f->heads > MOST_LOSS_HEADS || f->width > MOST_WIDTH) return false;
     to->g = args->grad;
-    to->width = static_cast<int32_t>(blocks_of(f->width, COLUMNS) * COLUMNS);
+    to->width = static_cast<int32_t>(blocks_of(f->width, WHOLE) * WHOLE);
     for (int64_t h = 0; h < f->heads; h++) {
         const xph_head *head = &f->head[h];
         if (head->count > MOST_COUNT) return false;
