@@ -128,9 +128,9 @@ __global__ void __launch_bounds__(THREADS) conv_frames(const xph_conv_args a, in
 template <int TAPS> struct walk {
     float x[TAPS];     /* inputs t-TAPS+1 .. t as they lie in memory */
     float ahead[TAPS]; /* gradient of the sum before SiLU at t, t+1, ...; 0 where a reset lies between */
-    float dw[TAPS], dbias;
-    unsigned cuts; /* bit k: a reset at t - k */
-    bool open;     /* no reset from t+1 to the end: t may be in the state that goes out */
+    float dw[TAPS], dbias, columns; /* columns: of dx */
+    unsigned cuts;                  /* bit k: a reset at t - k */
+    bool open;                      /* no reset from t+1 to the end: t may be in the state that goes out */
 };
 
 /* Input j as frame t sees it. */
@@ -178,8 +178,9 @@ __device__ inline void back(const xph_conv_grad_args &g, walk<TAPS> *k, const we
     for (int j = 0; j < TAPS; j++) k->dw[j] = fmaf(d, x[j], k->dw[j]);
     k->dbias += d;
     shift_ahead(k, d);
-    store(static_cast<Stored *>(g.dx) + (stream * g.fwd.time + t) * g.lddx + channel,
-          input_gradient(g, *k, weight, stream, t, channel));
+    const float dx = input_gradient(g, *k, weight, stream, t, channel);
+    k->columns += dx;
+    store(static_cast<Stored *>(g.dx) + (stream * g.fwd.time + t) * g.lddx + channel, dx);
     if (!(k->cuts & 1)) return;
     k->open = false;
     XPH_UNROLL
@@ -198,7 +199,7 @@ template <class Stored, int TAPS>
 __device__ inline walk<TAPS> begin_walk(const xph_conv_grad_args &g, int64_t stream, int64_t channel)
 {
     walk<TAPS> k;
-    k.dbias = 0.0f, k.cuts = 0, k.open = true;
+    k.dbias = k.columns = 0.0f, k.cuts = 0, k.open = true;
     XPH_UNROLL
     for (int j = 0; j < TAPS; j++) {
         const int64_t t = g.fwd.time - TAPS + j;
@@ -214,12 +215,14 @@ template <int TAPS>
 __device__ inline void end_walk(const xph_conv_grad_args &g, walk<TAPS> *k, const weights<TAPS> &weight,
                                 int64_t stream, int64_t channel)
 {
-    float *part = static_cast<float *>(g.scratch), *din = static_cast<float *>(g.dstate_in);
-    const int64_t channels = g.fwd.batch * g.fwd.width, at = stream * g.fwd.width + channel;
+    const int64_t width = g.fwd.width, taps = g.fwd.taps;
+    float *part = static_cast<float *>(g.scratch) + stream * width * (taps + 2);
+    float *din = static_cast<float *>(g.dstate_in);
     XPH_UNROLL
     for (int j = 0; j < TAPS; j++)
-        if (j >= weight.first) part[at * g.fwd.taps + j - weight.first] = k->dw[j];
-    part[channels * g.fwd.taps + at] = k->dbias;
+        if (j >= weight.first) part[channel * taps + j - weight.first] = k->dw[j];
+    part[width * taps + channel] = k->dbias;
+    part[width * (taps + 1) + channel] = k->columns;
     XPH_UNROLL
     for (int t = -1; t > -TAPS; t--) {
         const int64_t row = t + g.fwd.taps - 1;
@@ -286,10 +289,11 @@ template <class Stored, int TAPS> int gradient(const xph_conv_grad_args *g, cuda
 {
     const int64_t batch = g->fwd.batch, width = g->fwd.width;
     const dim3 grid(as_grid(batch), as_grid(blocks_of(width, THREADS)));
-    const float *part = static_cast<const float *>(g->scratch);
+    fold_targets targets = fold_target(static_cast<float *>(g->dw), width * g->fwd.taps);
+    fold_more(&targets, g->dbias, width);
+    fold_more(&targets, g->dx_sum, width);
     XPH_LAUNCH((conv_grad<Stored, TAPS>), grid, dim3(THREADS), 0, stream, *g);
-    fold(part, static_cast<float *>(g->dw), batch, width * g->fwd.taps, stream);
-    fold(part + batch * width * g->fwd.taps, static_cast<float *>(g->dbias), batch, width, stream);
+    fold_to(static_cast<const float *>(g->scratch), targets, batch, stream);
     return cudaGetLastError();
 }
 
@@ -340,11 +344,11 @@ bool grad_accepts(const void *args)
     return fits(&static_cast<const xph_conv_grad_args *>(args)->fwd);
 }
 
-/* dw [B,D,taps] and dbias [B,D] of each stream */
+/* Of each stream dw [D,taps], dbias [D] and the columns of dx [D]. */
 size_t grad_scratch(const void *args)
 {
     const xph_conv_args *a = &static_cast<const xph_conv_grad_args *>(args)->fwd;
-    return static_cast<size_t>(a->batch * a->width * (a->taps + 1)) * sizeof(float);
+    return static_cast<size_t>(a->batch * a->width * (a->taps + 2)) * sizeof(float);
 }
 
 int grad_launch(const void *args, cudaStream_t stream)

@@ -127,18 +127,20 @@ template <class Stored, int HELD> struct row_back {
     {
         return element_of(g.fwd, m, c, x.at(i, c), dy.at(i, c));
     }
-    __device__ void leave(const xph_norm_grad_args &g, Stored *dx, int64_t c, element e, float mean,
-                          float mean_unit) const
+    __device__ float leave(const xph_norm_grad_args &g, Stored *dx, int64_t c, element e, float mean,
+                           float mean_unit) const
     {
         const float rest = e.d * parameter(g.fwd.gain, c) - mean; /* as it was summed: alone it is 0 */
-        const float d = m.rstd * fmaf(-e.unit, mean_unit, rest);
-        store(dx + c, g.dx_add ? load_changing(dx + c) + d : d);
+        const float d = m.rstd * fmaf(-e.unit, mean_unit, rest),
+                    sum = g.dx_add ? load_changing(dx + c) + d : d;
+        store(dx + c, sum);
+        return sum;
     }
 };
 
-/* One row; sums(i, e) sees each of its elements once. */
-template <class Stored, int HELD, class Sums>
-__device__ inline void back(const xph_norm_grad_args &g, int64_t at, int lane, Sums sums)
+/* One row; sums(i, e) sees each of its elements once, left(i, dx) what it leaves. */
+template <class Stored, int HELD, class Sums, class Left>
+__device__ inline void back(const xph_norm_grad_args &g, int64_t at, int lane, Sums sums, Left left)
 {
     const int64_t width = g.fwd.width;
     const row_back<Stored, HELD> r(g, at, lane);
@@ -156,38 +158,43 @@ __device__ inline void back(const xph_norm_grad_args &g, int64_t at, int lane, S
     mean_unit = sum_of_warp(mean_unit) / static_cast<float>(width);
     Stored *dx = static_cast<Stored *>(g.dx) + at * g.lddx;
     each_column<HELD>(width, lane, [&](int i, int64_t c) {
-        r.leave(g, dx, c, HELD > 0 ? held[i] : r.at(g, i, c), mean, mean_unit);
+        left(i, r.leave(g, dx, c, HELD > 0 ? held[i] : r.at(g, i, c), mean, mean_unit));
     });
 }
 
-/* dgain and dshift of the blocks: part [blocks][2][width] */
+/* dgain, dshift and the columns of dx of the blocks: part [blocks][3][width] */
 template <class Stored, int HELD>
 __global__ void __launch_bounds__(THREADS) norm_grad(const xph_norm_grad_args g)
 {
     XPH_ENTER();
-    XPH_SHARED(float, total, [2][HELD * WARP]);
+    XPH_SHARED(float, total, [3][HELD * WARP]);
     const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;
     const int64_t width = g.fwd.width;
-    float dgain[HELD], dshift[HELD];
+    float dgain[HELD], dshift[HELD], columns[HELD];
     XPH_UNROLL
-    for (int i = 0; i < HELD; i++) dgain[i] = dshift[i] = 0.0f;
+    for (int i = 0; i < HELD; i++) dgain[i] = dshift[i] = columns[i] = 0.0f;
     for (int64_t at = int64_t(blockIdx.x) * WARPS + warp; at < g.fwd.rows; at += int64_t(gridDim.x) * WARPS)
-        back<Stored, HELD>(g, at, lane, [&](int i, element e) {
-            dgain[i] = fmaf(e.d, e.unit, dgain[i]);
-            dshift[i] += e.d;
-        });
+        back<Stored, HELD>(
+            g, at, lane,
+            [&](int i, element e) {
+                dgain[i] = fmaf(e.d, e.unit, dgain[i]);
+                dshift[i] += e.d;
+            },
+            [&](int i, float dx) { columns[i] += dx; });
     for (int w = 0; w < WARPS; w++) {
         if (w == warp)
             each_column<HELD>(width, lane, [&](int i, int64_t c) {
                 total[0][c] = w ? total[0][c] + dgain[i] : dgain[i];
                 total[1][c] = w ? total[1][c] + dshift[i] : dshift[i];
+                total[2][c] = w ? total[2][c] + columns[i] : columns[i];
             });
         __syncthreads();
     }
-    float *part = static_cast<float *>(g.scratch) + blockIdx.x * 2 * width;
+    float *part = static_cast<float *>(g.scratch) + blockIdx.x * 3 * width;
     for (int64_t c = threadIdx.x; c < width; c += THREADS) {
         part[c] = total[0][c];
         part[width + c] = total[1][c];
+        part[2 * width + c] = total[2][c];
     }
 }
 
@@ -211,7 +218,7 @@ template <class Stored> __global__ void __launch_bounds__(THREADS) norm_columns(
         total_gain = w ? total_gain + dgain : dgain;
         total_shift = w ? total_shift + dshift : dshift;
     }
-    float *part = static_cast<float *>(g.scratch) + blockIdx.x * 2 * width;
+    float *part = static_cast<float *>(g.scratch) + blockIdx.x * 3 * width;
     part[c] = total_gain;
     part[width + c] = total_shift;
 }
@@ -221,7 +228,25 @@ template <class Stored> __global__ void __launch_bounds__(THREADS) norm_back(con
     XPH_ENTER();
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
-    if (at < g.fwd.rows) back<Stored, 0>(g, at, lane, [](int, element) {});
+    if (at < g.fwd.rows)
+        back<Stored, 0>(
+            g, at, lane, [](int, element) {}, [](int, float) {});
+}
+
+/* The columns of dx then, in the order in which warps with rows in registers add them. */
+template <class Stored> __global__ void __launch_bounds__(THREADS) norm_dx_columns(const xph_norm_grad_args g)
+{
+    XPH_ENTER();
+    const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x, width = g.fwd.width;
+    float total = 0.0f;
+    if (c >= width) return;
+    for (int w = 0; w < WARPS; w++) {
+        float sum = 0.0f;
+        for (int64_t at = int64_t(blockIdx.x) * WARPS + w; at < g.fwd.rows; at += int64_t(gridDim.x) * WARPS)
+            sum += load_changing(static_cast<const Stored *>(g.dx) + at * g.lddx + c);
+        total = w ? total + sum : sum;
+    }
+    static_cast<float *>(g.scratch)[blockIdx.x * 3 * width + 2 * width + c] = total;
 }
 
 /* ---- candidates ---- */
@@ -264,7 +289,7 @@ template <int HELD> bool grad_accepts(const void *args)
 size_t grad_scratch(const void *args)
 {
     const xph_norm_args *a = &static_cast<const xph_norm_grad_args *>(args)->fwd;
-    return static_cast<size_t>(blocks_for(a) * 2 * a->width) * sizeof(float);
+    return static_cast<size_t>(blocks_for(a) * 3 * a->width) * sizeof(float);
 }
 
 /* dx may lie where dy does: columns are summed first. */
@@ -278,6 +303,7 @@ template <class Stored, int HELD> void rows_back(const xph_norm_grad_args *g, cu
         XPH_LAUNCH((norm_columns<Stored>), grid, dim3(THREADS), 0, stream, *g);
         const dim3 rows(as_grid(blocks_of(g->fwd.rows, WARPS)));
         XPH_LAUNCH((norm_back<Stored>), rows, dim3(THREADS), 0, stream, *g);
+        if (g->dx_sum) XPH_LAUNCH((norm_dx_columns<Stored>), grid, dim3(THREADS), 0, stream, *g);
     }
 }
 
@@ -288,8 +314,10 @@ template <int HELD> int grad_launch(const void *args, cudaStream_t stream)
     const float *part = static_cast<const float *>(g->scratch);
     if (!g->fwd.rows || !width) return cudaSuccess;
     with_stored(g->fwd.type, [&](auto zero) { rows_back<decltype(zero), HELD>(g, stream); });
-    fold_strided(part, static_cast<float *>(g->dgain), blocks, width, 2 * width, stream);
-    fold_strided(part + width, static_cast<float *>(g->dshift), blocks, width, 2 * width, stream);
+    fold_targets targets = fold_target(static_cast<float *>(g->dgain), width);
+    fold_more(&targets, g->dshift, width);
+    fold_more(&targets, g->dx_sum, width);
+    fold_to(part, targets, blocks, stream);
     return cudaGetLastError();
 }
 

@@ -75,7 +75,8 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_ref dy = xph_plan_buffer(plan, plan->rows, width),
             dqkv = xph_plan_buffer(plan, plan->rows, 3 * width);
     xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
-    xph_emit_linear_grad(plan, s->more[Y], first + OUT, first + OUT_BIAS, plan->dx, dy, false);
+    const int64_t bias = xph_plan_bias_of_dx(plan, first + OUT_BIAS);
+    xph_emit_linear_grad(plan, s->more[Y], first + OUT, bias, plan->dx, dy, false);
     xph_attention_grad_args args = {.fwd = attention_args(plan, s), .lddy = dy.ld, .lddqkv = dqkv.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_ATTENTION_GRAD, &args, sizeof args);
     if (!step) return;

@@ -55,6 +55,20 @@ void xph_emit_linear_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t
     emit_linear(plan, plan->model->shape.type, x, weight, bias, residual, y);
 }
 
+/* A step writes to `to`: what was added up of dx before is no longer all of it. */
+static void writes(xph_plan *plan, xph_ref to)
+{
+    if (to.space == plan->dx.space && to.at == plan->dx.at) plan->dx_sum = NULL;
+}
+
+int64_t xph_plan_bias_of_dx(xph_plan *plan, int64_t bias)
+{
+    if (!plan->dx_sum || bias < 0) return bias;
+    xph_plan_bind(plan, plan->dx_sum, xph_gradient(plan, bias));
+    plan->dx_sum = NULL;
+    return -1;
+}
+
 static void emit_linear_grad(xph_plan *plan, xph_type type, xph_ref x, int64_t weight, int64_t bias,
                              xph_ref dy, xph_ref dx, bool add)
 {
@@ -69,6 +83,7 @@ static void emit_linear_grad(xph_plan *plan, xph_type type, xph_ref x, int64_t w
                                        .lddx = dx.ld,
                                        .dx_add = add};
     xph_step *step = xph_plan_step(plan, XPH_OP_LINEAR_GRAD, &args, sizeof args);
+    writes(plan, dx);
     if (!step) return;
     xph_linear_grad_args *a = &step->args.linear_grad;
     xph_plan_scratch(plan, step, &a->scratch);
@@ -129,6 +144,7 @@ void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xp
     xph_norm_grad_args args = {
         .fwd = norm_args(plan, x, gain, act), .lddy = dy.ld, .lddx = dx.ld, .dx_add = add};
     xph_step *step = xph_plan_step(plan, XPH_OP_NORM_GRAD, &args, sizeof args);
+    writes(plan, dx);
     if (!step) return;
     xph_norm_grad_args *a = &step->args.norm_grad;
     xph_plan_scratch(plan, step, &a->scratch);
@@ -137,6 +153,7 @@ void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xp
     xph_plan_bind(plan, &a->dx, dx);
     xph_plan_bind(plan, &a->dgain, xph_gradient(plan, gain));
     xph_plan_bind(plan, &a->dshift, xph_gradient(plan, gain + 1));
+    if (step->chosen.sums && dx.space == plan->dx.space && dx.at == plan->dx.at) plan->dx_sum = &a->dx_sum;
 }
 
 void xph_emit_cast(xph_plan *plan, xph_type as, bool narrow, int64_t count, xph_ref from, xph_ref to)
@@ -182,6 +199,7 @@ void xph_emit_activate_grad(xph_plan *plan, int32_t kind, const double limits[2]
     xph_activate_grad_args args = {.fwd = {.type = plan->type, .kind = kind, .count = plan->rows * x.ld}};
     if (limits) args.fwd.low = limits[0], args.fwd.high = limits[1];
     xph_step *step = xph_plan_step(plan, XPH_OP_ACTIVATE_GRAD, &args, sizeof args);
+    writes(plan, dx);
     if (!step) return;
     xph_plan_scratch(plan, step, NULL);
     xph_plan_bind(plan, &step->args.activate_grad.fwd.x, x);
@@ -193,6 +211,7 @@ void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to)
 {
     const xph_copy_args args = {.bytes = bytes};
     xph_step *step = xph_plan_step(plan, XPH_STEP_COPY, &args, sizeof args);
+    writes(plan, to);
     if (!step) return;
     xph_plan_bind(plan, &step->args.copy.to, to);
     xph_plan_bind(plan, &step->args.copy.from, from);

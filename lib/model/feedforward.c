@@ -53,8 +53,8 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_ref dactive = xph_plan_buffer(plan, plan->rows, width), dinner = dactive;
     if (!is_gelu(block)) dinner = xph_plan_buffer(plan, plan->rows, width);
     xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
-    xph_emit_linear_grad(plan, s->more[ACTIVE], tensor(block, DOWN), tensor(block, DOWN_BIAS), plan->dx,
-                         dactive, false);
+    const int64_t bias = xph_plan_bias_of_dx(plan, tensor(block, DOWN_BIAS));
+    xph_emit_linear_grad(plan, s->more[ACTIVE], tensor(block, DOWN), bias, plan->dx, dactive, false);
     if (is_gelu(block))
         xph_emit_activate_grad(plan, XPH_ACTIVATE_GELU_TANH, NULL, s->more[INNER], dactive, dinner);
     else

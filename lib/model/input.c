@@ -102,7 +102,8 @@ void xph_input_backward(xph_plan *plan)
     int64_t first = plan->model->input_first;
     xph_ref drow = {0};
     if (plan->model->shape.tables) drow = xph_plan_buffer(plan, plan->rows, plan->row.ld);
-    xph_emit_linear_grad(plan, plan->row, first + WEIGHT, first + BIAS, plan->dx, drow, false);
+    const int64_t bias = xph_plan_bias_of_dx(plan, first + BIAS);
+    xph_emit_linear_grad(plan, plan->row, first + WEIGHT, bias, plan->dx, drow, false);
     if (!plan->model->shape.tables) return;
     xph_embed_grad_args args = {.fwd = embed_args(plan), .lddy = drow.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_EMBED_GRAD, &args, sizeof args);

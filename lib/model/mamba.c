@@ -112,12 +112,13 @@ static void conv_forward(xph_plan *plan, const xph_block *block, const xph_saved
     bind_conv(plan, block, s, &step->args.conv, true);
 }
 
-static void conv_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dxc,
-                          xph_ref dxz)
+/* Gives whether it and the scan, by *z_sum, add up the gradient of the bias of the in-projection. */
+static bool conv_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dxc,
+                          xph_ref dxz, void **z_sum)
 {
     xph_conv_grad_args args = {.fwd = conv_args(plan, s), .lddy = dxc.ld, .lddx = dxz.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_CONV_GRAD, &args, sizeof args);
-    if (!step) return;
+    if (!step) return false;
     xph_conv_grad_args *a = &step->args.conv_grad;
     xph_plan_scratch(plan, step, &a->scratch);
     bind_conv(plan, block, s, &a->fwd, false);
@@ -125,6 +126,12 @@ static void conv_backward(xph_plan *plan, const xph_block *block, const xph_save
     xph_plan_bind(plan, &a->dx, dxz);
     xph_plan_bind(plan, &a->dw, xph_gradient(plan, block->first + CONV));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, block->first + CONV_BIAS));
+    if (!step->chosen.sums || !z_sum) return false;
+    xph_ref bias = xph_gradient(plan, block->first + IN_BIAS);
+    xph_plan_bind(plan, &a->dx_sum, bias);
+    bias.at += inner(plan->model) * (int64_t)plan->model->shape.real_bytes;
+    xph_plan_bind(plan, z_sum, bias);
+    return true;
 }
 
 /* ---- scan ---------------------------------------------------------------------------------------------- */
@@ -188,9 +195,13 @@ static void scan_forward(xph_plan *plan, const xph_block *block, xph_saved *s)
     xph_plan_bind(plan, &step->args.scan.marks, s->more[MARKS]);
 }
 
-/* Gives whether it adds up the gradient of the bias of dt that the linear added. */
-static bool scan_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dy,
-                          const xph_saved *d)
+/* What the gradient of the scan adds up: dt's bias that the linear added, and, where z_sum is not NULL, the columns of dz. */
+typedef struct scan_sums {
+    bool dt_bias;
+    void **z_sum;
+} scan_sums;
+static scan_sums scan_backward(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_ref dy,
+                               const xph_saved *d)
 {
     const exphil_model_config *c = &plan->model->config;
     xph_scan_grad_args args = {.fwd = scan_args(plan, block, s),
@@ -202,7 +213,7 @@ static bool scan_backward(xph_plan *plan, const xph_block *block, const xph_save
                                .lddz = d->more[XZ].ld};
     args.fwd.marked = s->more[MARKS].space != XPH_SPACE_NONE;
     xph_step *step = xph_plan_step(plan, XPH_OP_SCAN_GRAD, &args, sizeof args);
-    if (!step) return false;
+    if (!step) return (scan_sums){false, NULL};
     xph_scan_grad_args *a = &step->args.scan_grad;
     xph_plan_scratch(plan, step, &a->scratch);
     bind_scan(plan, block, s, &a->fwd, false);
@@ -220,7 +231,7 @@ static bool scan_backward(xph_plan *plan, const xph_block *block, const xph_save
     /* Behind limits dt has another gradient than the scan's. */
     bool sums = step->chosen.sums && !is_exphil(block);
     if (sums) xph_plan_bind(plan, &a->ddt_sum, xph_gradient(plan, dt_bias(plan, block, false)));
-    return sums;
+    return (scan_sums){sums, step->chosen.sums ? &a->dz_sum : NULL};
 }
 
 /* ---- block --------------------------------------------------------------------------------------------- */
@@ -264,18 +275,18 @@ static void backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
     xph_saved d = {0};
     make_buffers(plan, &d);
     xph_ref du = xph_plan_buffer(plan, plan->rows, plan->model->shape.hidden);
-    xph_emit_linear_grad(plan, s->more[Y], tensor(block, OUT), tensor(block, OUT_BIAS), plan->dx, d.more[Y],
-                         false);
-    bool bias_done = scan_backward(plan, block, s, d.more[Y], &d);
+    const int64_t out_bias = xph_plan_bias_of_dx(plan, tensor(block, OUT_BIAS));
+    xph_emit_linear_grad(plan, s->more[Y], tensor(block, OUT), out_bias, plan->dx, d.more[Y], false);
+    const scan_sums done = scan_backward(plan, block, s, d.more[Y], &d);
     if (is_exphil(
             block)) /* where the limits hold the gradient is 0, which STEP shows: it is one of them there */
         xph_emit_activate_grad(plan, XPH_ACTIVATE_CLAMP, step_limits(plan), s->more[STEP], d.more[STEP],
                                d.more[STEP]);
-    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT), bias_done ? -1 : dt_bias(plan, block, false),
-                         d.more[STEP], d.more[PROJ], false);
+    xph_emit_linear_grad(plan, s->more[PROJ], tensor(block, DT),
+                         done.dt_bias ? -1 : dt_bias(plan, block, false), d.more[STEP], d.more[PROJ], false);
     xph_emit_linear_grad(plan, s->more[XC], first + X, tensor(block, X_BIAS), d.more[PROJ], d.more[XC], true);
-    conv_backward(plan, block, s, d.more[XC], d.more[XZ]);
-    xph_emit_linear_grad(plan, s->u, first + IN, first + IN_BIAS, d.more[XZ], du, false);
+    const bool in_done = conv_backward(plan, block, s, d.more[XC], d.more[XZ], done.z_sum);
+    xph_emit_linear_grad(plan, s->u, first + IN, in_done ? -1 : first + IN_BIAS, d.more[XZ], du, false);
     xph_emit_leave(plan, first + NORM, s, du);
 }
 

@@ -150,7 +150,9 @@ typedef struct xph_plan {
     size_t stored;             /* bytes of the store */
     size_t region;             /* of the arena from here on every segment of blocks keeps its activations */
     xph_ref x, dx; /* residual stream [rows,H], of another width before some blocks; its gradient */
-    xph_ref out;   /* where the block being emitted gives its output; none: a new buffer */
+    void **
+        dx_sum; /* where the step that wrote dx last would add up its columns; NULL: it does not, or does already */
+    xph_ref out;                      /* where the block being emitted gives its output; none: a new buffer */
     xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
     xph_ref typed_z, typed_base;      /* trunk, and what logits start from, before they are made reals */
     xph_ref value_z, values;          /* trunk of the value head, and what it says */
@@ -206,6 +208,9 @@ void xph_emit_linear_grad(xph_plan *plan, xph_ref x, int64_t weight, int64_t bia
                           bool add);
 void xph_emit_linear_grad_of_reals(xph_plan *plan, xph_ref x, int64_t weight, int64_t bias, xph_ref dy,
                                    xph_ref dx);
+/* For a linear whose dy is plan->dx, before it is emitted: the index of its bias, or -1 where the step that wrote dx adds up the
+ * bias's gradient. */
+int64_t xph_plan_bias_of_dx(xph_plan *plan, int64_t bias);
 /* gain is the index of the norm's weight, its shift follows. stats none: not kept. */
 void xph_emit_norm(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref y);
 void xph_emit_norm_grad(xph_plan *plan, xph_ref x, int64_t gain, int32_t act, xph_ref stats, xph_ref dy,

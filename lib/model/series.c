@@ -29,7 +29,8 @@ static void dense_forward(xph_plan *plan, const xph_block *block, xph_saved *s)
 static void dense_backward(xph_plan *plan, const xph_block *block, const xph_saved *s)
 {
     xph_ref du = xph_plan_buffer(plan, plan->rows, s->x.ld);
-    xph_emit_linear_grad(plan, s->u, block->first + WEIGHT, block->first + BIAS, plan->dx, du, false);
+    const int64_t bias = xph_plan_bias_of_dx(plan, block->first + BIAS);
+    xph_emit_linear_grad(plan, s->u, block->first + WEIGHT, bias, plan->dx, du, false);
     plan->dx.ld = block->width;
     xph_emit_copy(plan, (size_t)(plan->rows * du.ld) * du.element, du, plan->dx);
 }

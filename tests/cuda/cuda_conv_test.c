@@ -87,6 +87,9 @@ static void gradient_shape(const conv_shape *s, xph_type type)
     d.reset_at = offsetof(xph_conv_grad_args, fwd.reset);
     d.rows = l.rows;
     device_check(&d);
+    d.columns_at = offsetof(xph_conv_grad_args, dx_sum);
+    d.columns_of = CONV_DX;
+    device_check(&d);
     case_release();
 }
 

@@ -59,7 +59,10 @@ static void gradient_shape(const norm_shape *s, xph_type type, bool dx_add)
     double *before_x = dx_add ? case_random(s->rows * s->width, -1, 1) : NULL;
     l.saved = saved_of(&l);
     const kt_case c = norm_gradient_case(&l, before_x, gain, shift);
-    const device_case d = device_case_of(&c, xph_cuda_norm_grad, type);
+    device_case d = device_case_of(&c, xph_cuda_norm_grad, type);
+    device_check(&d);
+    d.columns_at = offsetof(xph_norm_grad_args, dx_sum);
+    d.columns_of = NORM_DX;
     device_check(&d);
     case_release();
 }

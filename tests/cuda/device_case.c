@@ -113,6 +113,45 @@ static void launch(const device_case *d, const xph_cuda_candidate *candidate, vo
     emu_free(scratch);
 }
 
+/* ---- sums of columns ---- */
+
+static float before_columns(int64_t i)
+{
+    return 0.25f * (float)(i % 7);
+}
+
+static float *give_columns(const device_case *d, void *args)
+{
+    if (!d->columns_at) return NULL;
+    const int64_t width = d->test->tensors[d->columns_of].width;
+    float *sums = emu_alloc((size_t)width * sizeof *sums, sizeof *sums);
+    assert_non_null(sums);
+    for (int64_t i = 0; i < width; i++) sums[i] = before_columns(i);
+    put(args, d->columns_at, &sums, sizeof sums);
+    return sums;
+}
+
+static float *kept_columns; /* of the first run of a check */
+
+static void check_columns(const device_case *d, const float *sums, const double *of)
+{
+    const kt_tensor *t = &d->test->tensors[d->columns_of];
+    double *got = case_zeros(t->width), *want = case_zeros(t->width);
+    for (int64_t i = 0; i < t->width; i++) {
+        got[i] = (double)sums[i];
+        want[i] = (double)before_columns(i);
+        for (int64_t r = 0; r < t->rows; r++) want[i] += of[r * t->width + i];
+    }
+    case_close("sums of columns", got, want, t->width, d->tolerance);
+    const size_t bytes = (size_t)t->width * sizeof *sums;
+    if (kept_columns) {
+        assert_memory_equal(sums, kept_columns, bytes);
+    } else {
+        kept_columns = case_alloc(bytes);
+        memcpy(kept_columns, sums, bytes);
+    }
+}
+
 /* False: the candidate does not accept. */
 static bool run(const device_case *d, const xph_cuda_candidate *candidate, double *results[KT_MOST])
 {
@@ -130,6 +169,7 @@ static bool run(const device_case *d, const xph_cuda_candidate *candidate, doubl
     }
     void *reset = give_resets(d, args);
     if (c->prepare) c->prepare(c, NULL, args);
+    float *columns = give_columns(d, args);
     (void)xph_cuda_compose(c->op, args, 0);
     bool accepted = candidate->accepts(args);
     if (accepted) launch(d, candidate, args);
@@ -138,6 +178,8 @@ static bool run(const device_case *d, const xph_cuda_candidate *candidate, doubl
         results[i] = accepted && t->role != KT_IN ? take(d, t, memory[i]) : NULL;
         emu_free(memory[i]);
     }
+    if (columns && accepted) check_columns(d, columns, results[d->columns_of]);
+    emu_free(columns);
     emu_free(reset);
     free(args);
     return accepted;
@@ -186,7 +228,7 @@ static void same(const device_case *d, const char *by, int schedule, double *con
 
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type)
 {
-    return (device_case){test, list, type, device_tolerance(type), KT_DENSE, 0, false, false};
+    return (device_case){test, list, type, device_tolerance(type), KT_DENSE, 0, false, false, 0, 0};
 }
 
 static bool asked(int schedule)
@@ -200,6 +242,7 @@ void device_check(const device_case *d)
 {
     double *first[KT_MOST], *own[KT_MOST], *next[KT_MOST];
     bool have = false;
+    kept_columns = NULL;
     for (const xph_cuda_candidate *k = d->list; k->name; k++) {
         bool begun = have && !d->candidates_differ;
         if (begun) memcpy(own, first, sizeof own);

@@ -22,7 +22,8 @@ double device_rounded(xph_type type, double x);
  * stay float: cuda/kernels.h). reset_at: offset of the pointer to resets in args, or KT_DENSE; of `rows` frames.
  * candidates_differ: some multiply on matrix units, which read fewer bits and sum as they like: every candidate is
  * compared with the double kernels, and only its own schedules must agree bit for bit. wanted: the CPU has no kernel for it,
- * results must be the tensors' `want`. */
+ * results must be the tensors' `want`. columns_at: offset in args of a float *, or 0: there the kernel adds up the columns of
+ * tensor columns_of, in the same bits in every run. */
 typedef struct device_case {
     const kt_case *test;
     const xph_cuda_candidate *list;
@@ -31,6 +32,8 @@ typedef struct device_case {
     size_t reset_at;
     int64_t rows;
     bool candidates_differ, wanted;
+    size_t columns_at;
+    int columns_of;
 } device_case;
 /* Of args without resets, within the tolerance of the type. */
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type);
