@@ -57,6 +57,14 @@ __device__ inline void store(__half *to, float x)
     *to = __float2half_rn(x);
 }
 
+/* x as it is when it has been stored. */
+template <class Stored> __device__ inline float as_stored(float x)
+{
+    Stored cell;
+    store(&cell, x);
+    return load_changing(&cell);
+}
+
 /* Four numbers at once, at a multiple of their size. */
 template <class Stored> struct alignas(4 * sizeof(Stored)) stored_four {
     Stored v[4];

@@ -134,7 +134,7 @@ template <class Stored, int HELD> struct row_back {
         const float d = m.rstd * fmaf(-e.unit, mean_unit, rest),
                     sum = g.dx_add ? load_changing(dx + c) + d : d;
         store(dx + c, sum);
-        return sum;
+        return as_stored<Stored>(sum);
     }
 };
 

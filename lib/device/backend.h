@@ -411,6 +411,7 @@ typedef struct xph_embed_grad_args {
     xph_embed_args fwd;
     const void *dy;
     int64_t lddy;
+    void *scratch;
 } xph_embed_grad_args;
 
 /* Action heads on one trunk: s_0 = z; logits_i = base_i + bias_i + v_i SiLU(s_i); s_{i+1} = s_i + (rows of e

@@ -108,7 +108,7 @@ void xph_input_backward(xph_plan *plan)
     xph_embed_grad_args args = {.fwd = embed_args(plan), .lddy = drow.ld};
     xph_step *step = xph_plan_step(plan, XPH_OP_EMBED_GRAD, &args, sizeof args);
     if (!step) return;
-    xph_plan_scratch(plan, step, NULL);
+    xph_plan_scratch(plan, step, &step->args.embed_grad.scratch);
     bind_embed(plan, &step->args.embed_grad.fwd);
     xph_plan_bind(plan, &step->args.embed_grad.dy, drow);
 }

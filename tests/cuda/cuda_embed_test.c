@@ -11,16 +11,17 @@ typedef struct shape {
     int64_t rows, floats, ids, slots;
 } shape;
 
-static const shape shapes[] = {{0, 3, 2, 1}, {1, 0, 0, 0}, {1, 5, 0, 0},    {7, 0, 3, 0},
-                               {5, 2, 1, 3}, {3, 0, 0, 2}, {100, 17, 3, 1}, {33, 96, 2, 4}};
+static const shape shapes[] = {{0, 3, 2, 1}, {1, 0, 0, 0},    {1, 5, 0, 0},   {7, 0, 3, 0},   {5, 2, 1, 3},
+                               {3, 0, 0, 2}, {100, 17, 3, 1}, {33, 96, 2, 4}, {1100, 0, 3, 0}};
 
 enum { HEADS = 4, LOGITS = 8 + 17 + 2 + 31, TABLES = 3 };
 static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
                                       {EXPHIL_CATEGORICAL, 17, 8},
                                       {EXPHIL_CATEGORICAL, 2, 25},
                                       {EXPHIL_BERNOULLI, 31, 27}};
-static const int64_t entries[TABLES] = {5, 33, 5},
-                     widths[TABLES] = {3, 37, 3}; /* the third is the first again */
+/* The third is the first again. A table that a block holds several times, or once; columns of which it holds; none. */
+static const int64_t many_entries[][TABLES] = {{5, 33, 5}, {5, 320, 5}, {5, 1000, 5}, {5, 12289, 5}};
+static const int64_t *entries = many_entries[0], widths[TABLES] = {3, 37, 3};
 
 typedef struct embed {
     shape s;
@@ -139,10 +140,16 @@ static void run(const shape *s, xph_type type, int schedule, double *tables[2])
                            .head = heads,
                            .y = a.y,
                            .ldy = a.ldy};
-    const xph_embed_grad_args grad = {args, a.dy, a.ldy};
-    assert_true(xph_cuda_embed->accepts(&args) && xph_cuda_embed_grad->accepts(&grad));
+    xph_embed_grad_args grad = {.fwd = args, .dy = a.dy, .lddy = a.ldy};
+    uint32_t bit;
+    const xph_cuda_candidate *back = xph_cuda_first(xph_cuda_embed_grad, &grad, 0, &bit);
+    assert_true(xph_cuda_embed->accepts(&args) && back);
+    const bool large = s->ids > 1 && entries == many_entries[3];
+    assert_string_equal(back->name, large ? "embed_grad_large" : "embed_grad");
+    if (back->scratch_bytes) grad.scratch = taken(back->scratch_bytes(&grad), sizeof(float));
     assert_int_equal(xph_cuda_embed->launch(&args, NULL), 0);
-    assert_int_equal(xph_cuda_embed_grad->launch(&grad, NULL), 0);
+    assert_int_equal(back->launch(&grad, NULL), 0);
+    emu_free(grad.scratch);
     for (int64_t row = 0; row < s->rows; row++) check_row(&a, row);
     check_tables(&a);
     for (int t = 0; t < 2; t++) {
@@ -165,6 +172,23 @@ static void rows_and_gradients(void **state)
     }
 }
 
+static void tables_of_all_sizes(void **state)
+{
+    const shape some[] = {{70, 2, 3, 0}, {1100, 0, 3, 0}};
+    for (size_t i = 0; i < 2 * sizeof many_entries / sizeof *many_entries; i++) {
+        double *first[2], *next[2];
+        entries = many_entries[i / 2];
+        if (i == 7) continue; /* an entry a block: slow here */
+        for (int s = 0; s < (i == 6 ? 1 : EMU_SCHEDULES); s++) {
+            case_seed(30 + i);
+            run(&some[i % 2], i % 3 ? XPH_F32 : XPH_BF16, s, s ? next : first);
+            for (int t = 0; s && t < 2; t++) case_same("dtable", next[t], first[t], entries[t] * widths[t]);
+        }
+        case_release();
+    }
+    entries = many_entries[0];
+}
+
 static void too_many_ids_are_not_accepted(void **state)
 {
     const xph_embed_grad_args args = {.fwd = {.rows = 1, .ids = 33}};
@@ -175,6 +199,7 @@ static void too_many_ids_are_not_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_and_gradients),
+                                       cmocka_unit_test(tables_of_all_sizes),
                                        cmocka_unit_test(too_many_ids_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_embed", tests, NULL, NULL);
 }
