@@ -78,7 +78,7 @@ static void embed_run(embed *a, const xph_kernel_set *set, int threads)
     case_run(set->op[XPH_OP_EMBED], &args, threads);
     a->y = case_take(set->type, args.y, a->s.rows, a->width, args.ldy);
     case_padding_intact(set->type, args.y, a->s.rows, a->width, args.ldy);
-    xph_embed_grad_args grad = {args, NULL, a->width + 1};
+    xph_embed_grad_args grad = {.fwd = args, .lddy = a->width + 1};
     grad.dy = case_give(set->type, a->dy, a->s.rows, a->width, grad.lddy);
     case_run(set->op[XPH_OP_EMBED_GRAD], &grad, threads);
     for (int i = 0; i < 2; i++) {
