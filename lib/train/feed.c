@@ -13,10 +13,10 @@ _Static_assert(ROWS_LOSS + 1 == XPH_FEED_BLOCKS, "every block has its size in xp
 static bool block_bytes(int64_t a, int64_t b, int64_t c, size_t element, size_t *bytes)
 {
     size_t size = element;
-    if (!xph_size_mul(size, (size_t)a, &size) || !xph_size_mul(size, (size_t)b, &size) ||
-        !xph_size_mul(size, (size_t)c, &size) || !xph_size_align(size ? size : 1, 64, bytes))
+    if (__builtin_mul_overflow(size, (size_t)a, &size) || __builtin_mul_overflow(size, (size_t)b, &size) ||
+        __builtin_mul_overflow(size, (size_t)c, &size))
         return false;
-    return true;
+    return xph_size_align(size ? size : 1, 64, bytes);
 }
 
 static bool size_blocks(const xph_feed *feed, size_t bytes[XPH_FEED_BLOCKS])
