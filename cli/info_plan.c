@@ -32,6 +32,12 @@ typedef struct plan_shape {
 
 #define ARGS(name) ((const xph_##name##_args *)args)
 
+static plan_shape heads_shape(const void *args)
+{
+    return SHAPE({"rows", ARGS(heads)->rows}, {"width", ARGS(heads)->width}, {"heads", ARGS(heads)->heads},
+                 {"logits", ARGS(heads)->logits});
+}
+
 /* No default: the compiler complains of an operation that has no case here. But for linear,
  * the arguments of a gradient begin with those of its operation. */
 static plan_shape shape_of(enum xph_op_number op, const void *args)
@@ -70,8 +76,7 @@ static plan_shape shape_of(enum xph_op_number op, const void *args)
     case XPH_OP_HEADS_GRAD:
     case XPH_OP_HEADS_LOSS:
     case XPH_OP_SAMPLE:
-        return SHAPE({"rows", ARGS(heads)->rows}, {"width", ARGS(heads)->width},
-                     {"heads", ARGS(heads)->heads}, {"logits", ARGS(heads)->logits});
+        return heads_shape(args);
     case XPH_OP_AXPBY:
         return SHAPE({"count", ARGS(axpby)->count});
     case XPH_OP_CODES:

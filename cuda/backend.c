@@ -274,6 +274,7 @@ static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_devi
                 xph_cuda_memory_close(made);
             }
         }
+        if (status >= 0) xph_cudnn_open(made);
     }
     if (status < 0) {
         host->free(host->context, made, sizeof *made);

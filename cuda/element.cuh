@@ -97,8 +97,8 @@ __device__ inline float exp2_fast(float x)
 #endif
 }
 
-/* 1 / x to a unit of the last place, for x of 1 or more. */
-__device__ inline float inverse_fast(float x)
+/* 1 / x, to 1 unit of the last place; of more than 2^126 it is 0. */
+__device__ inline float reciprocal_fast(float x)
 {
 #ifdef __CUDACC__
     float y;
@@ -109,10 +109,9 @@ __device__ inline float inverse_fast(float x)
 #endif
 }
 
-/* Without the care that CUDA's own functions take of what is below 2^-126: half the instructions. */
 __device__ inline float sigmoid(float x)
 {
-    return inverse_fast(1.0f + exp2_fast(-LOG2_E * x));
+    return reciprocal_fast(1.0f + exp2_fast(-LOG2_E * x));
 }
 __device__ inline float silu(float x)
 {

@@ -301,7 +301,7 @@ void xph_feed_swap_back(xph_feed *feed)
 double xph_mask_sum(const exphil_batch *batch, int64_t shards)
 {
     const int64_t rows = batch->batch / shards * batch->time;
-    double sum[XPH_SHARDS_MOST];
+    double sum[XPH_SHARDS_MOST] = {0.0};
     for (int64_t s = 0; s < shards; s++) {
         sum[s] = 0.0;
         for (int64_t i = s * rows; i < (s + 1) * rows; i++) sum[s] += (double)batch->mask[i];

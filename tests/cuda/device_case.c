@@ -228,7 +228,8 @@ static void same(const device_case *d, const char *by, int schedule, double *con
 
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type)
 {
-    return (device_case){test, list, type, device_tolerance(type), KT_DENSE, 0, false, false, 0, 0};
+    return (device_case){
+        .test = test, .list = list, .type = type, .tolerance = device_tolerance(type), .reset_at = KT_DENSE};
 }
 
 static bool asked(int schedule)

@@ -34,6 +34,7 @@ typedef struct device_case {
     bool candidates_differ, wanted;
     size_t columns_at;
     int columns_of;
+    size_t align; /* of what has rows per frame, in bytes; 0: that of a number */
 } device_case;
 /* Of args without resets, within the tolerance of the type. */
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type);
