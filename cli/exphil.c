@@ -51,9 +51,8 @@ static void show_help(FILE *to)
             "prints one JSON object, slp info one for each file.\n\n"
             "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the CUDA "
             "plugin),\n"
-            "EXPHIL_CUBLASLT and EXPHIL_NCCL (their paths, or none), EXPHIL_MPI_LIBRARY (libexphil_mpi, for "
-            "--mpi),\n"
-            "CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
+            "EXPHIL_CUBLASLT, EXPHIL_CUDNN and EXPHIL_NCCL (their paths, or none), EXPHIL_MPI_LIBRARY\n"
+            "(libexphil_mpi, for --mpi), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
             "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
             "SIGHUP.\n");
 }
