@@ -451,31 +451,6 @@ static const char *name_of(xph_op op, void *args)
     return xph_cuda_choose(op, args, 0, &bit)->name;
 }
 
-/* They are not chosen, and one chosen before does nothing. */
-static void clusters_without_room(void **state)
-{
-    uint32_t bit;
-    xph_rnn_args a = {.type = XPH_BF16, .batch = 1, .time = 8, .hidden = 64};
-    a.packed = emu_alloc(4 * 64 * 64 * 2, sizeof(float));
-    xph_rnn_grad_args g = {.fwd = a};
-    const xph_cuda_candidate *forward = xph_cuda_choose(XPH_OP_RNN, &a, 0, &bit);
-    assert_string_equal(forward->name, "rnn_cluster");
-    assert_string_equal(xph_cuda_choose(XPH_OP_RNN, &a, bit, &bit)->name, "rnn_tensor");
-    const xph_cuda_candidate *back = xph_cuda_choose(XPH_OP_RNN_GRAD, &g, 0, &bit);
-    assert_string_equal(back->name, "rnn_grad_cluster");
-    assert_string_equal(xph_cuda_choose(XPH_OP_RNN_GRAD, &g, bit, &bit)->name, "rnn_grad_tensor");
-    emu_clusters(1);
-    emu_counts_clear();
-    assert_int_equal(forward->launch(&a, NULL), XPH_CUDA_NO_ROOM);
-    assert_int_equal(back->launch(&g, NULL), XPH_CUDA_NO_ROOM);
-    assert_int_equal(emu_count().launches, 0);
-    assert_string_equal(name_of(XPH_OP_RNN, &a), "rnn_tensor");
-    assert_string_equal(name_of(XPH_OP_RNN_GRAD, &g), "rnn_grad_tensor");
-    emu_clusters(16);
-    assert_null(emu_fault());
-    emu_free((void *)(uintptr_t)a.packed);
-}
-
 /* More than 8 blocks, and what no cluster takes: few frames, units that blocks do not share evenly, too many, floats. */
 static void clusters_take(void **state)
 {
@@ -546,7 +521,6 @@ int main(void)
         cmocka_unit_test(narrow_weights),
         cmocka_unit_test(narrow_weights_are_not_trained),
         cmocka_unit_test(a_layer_refuses_with_its_product),
-        cmocka_unit_test(clusters_without_room),
         cmocka_unit_test(clusters_take),
         cmocka_unit_test(a_gradient_runs_the_products_it_was_chosen_with),
     };

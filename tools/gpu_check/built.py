@@ -19,8 +19,10 @@ PLUGIN = "libexphil_cuda.so"
 STAND_IN = "librefusing_cublasLt.so"  # a cuBLASLt that refuses every product, for rehearsals
 PROGRAMS = ["cuda_kernels", "cuda_policy", "exphil"]
 TARGETS = ["exphil_cuda", "card_tests", "cuda_kernels", "cuda_policy", "exphil_program"]
-# What the emulated GPU's tests say of the emulator itself, and whole runs that card_run_test makes.
-OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|graph|memory|ucontext|blaslt|play|training)_test$")
+# What the emulated GPU's tests say of the emulator itself and of stand-ins, and whole runs, of which card_run_test makes those that
+# a card can.
+OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|graph|memory|ucontext|blaslt|choices|cudnn|cudnn_train|learn|ops|plan|play|"
+                             r"ranks|ranks_\w+|refusal|rnn_room|training)_test$")
 # What every machine with a driver has; all else must be in the archive.
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*|libcuda\.so\.1)$")
 CARRIED = re.compile(r"lib(jansson|cmocka)\b")
