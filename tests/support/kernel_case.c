@@ -48,6 +48,10 @@ static void guard_intact(const char *page, size_t bytes)
         if (page[i] != (char)0xff) fail_msg("a kernel wrote outside its memory");
 }
 
+/* On a real card, whose kernels read what a case has: it is told of the pages (tests/cuda/card/card.c). Elsewhere nobody is. */
+void case_gives(void *pages, size_t bytes) __attribute__((weak));
+void case_takes(void *pages) __attribute__((weak));
+
 void *case_alloc(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded = (bytes + page - 1) / page * page;
@@ -59,6 +63,7 @@ void *case_alloc(size_t bytes)
     *p = (piece){pieces, map, rounded + 2 * page};
     pieces = p;
     memset(map + page, 0xff, rounded);
+    if (case_gives) case_gives(map + page, rounded);
     return guard_front ? map + page : map + page + rounded - bytes;
 }
 
@@ -77,6 +82,7 @@ void case_release_to(void *mark)
             guard_intact(p->map, page);
             guard_intact((char *)p->map + p->bytes - page, page);
         }
+        if (case_takes) case_takes((char *)p->map + sysconf(_SC_PAGESIZE));
         munmap(p->map, p->bytes);
         free(p);
     }

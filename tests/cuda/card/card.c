@@ -83,6 +83,28 @@ void *emu_alloc(size_t bytes, size_t alignment)
     return b->data;
 }
 
+/* What a case has in pages of its own is mapped likewise. */
+void case_gives(void *pages, size_t bytes);
+void case_takes(void *pages);
+
+void case_gives(void *pages, size_t bytes)
+{
+    void *there = NULL;
+    begin();
+    if (!bytes) return;
+    if (cudaHostRegister(pages, bytes, cudaHostRegisterMapped) != cudaSuccess ||
+        cudaHostGetDevicePointer(&there, pages, 0) != cudaSuccess || there != pages) {
+        fprintf(stderr, "ERROR: pages of a case have no address on the device, or another one\n");
+        exit(1);
+    }
+}
+
+void case_takes(void *pages)
+{
+    cudaDeviceSynchronize();
+    if (cudaHostUnregister(pages) != cudaSuccess) cudaGetLastError(); /* it had no bytes */
+}
+
 static void look_at(const block *b)
 {
     const size_t before = (size_t)(b->data - b->base);
