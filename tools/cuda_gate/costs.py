@@ -173,8 +173,8 @@ BARS = [
     ("update-bf16", "H100", r"heads|loss", None, 60, 1, True),
     ("update-tf32", "H100", r"linear_dbias", None, 10, 1, True),
     ("update-bf16", "H100", r"linear_dbias", None, 10, 1, True),
-    ("melee2-tf32", "H100", r"embed_grad", None, 20, 1, True),
-    ("melee2-bf16", "H100", r"embed_grad", None, 20, 1, True),
+    ("melee2-tf32", "H100", r"embed_(grad|fold)", None, 20, 1, True),
+    ("melee2-bf16", "H100", r"embed_(grad|fold)", None, 20, 1, True),
     ("step-1", "H100", None, None, 25, 1, False),
     ("step-256", "H100", None, None, 90, 1, False),
 ]
