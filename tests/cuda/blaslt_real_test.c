@@ -76,10 +76,14 @@ static void what_needs_no_device_works(void **state)
     lt.cublasLtMatmulPreferenceDestroy(pref);
     lt.cublasLtMatrixLayoutDestroy(layout);
     lt.cublasLtMatmulDescDestroy(desc);
+    printf("version %zu; descriptions and layouts are made\n", lt.cublasLtGetVersion());
+#ifndef EXPHIL_SANITIZE /* it loses 192 bytes where there is no device, which is not ours to mend */
     const int status = lt.cublasLtCreate(&handle);
-    printf("version %zu; descriptions and layouts are made; cublasLtCreate gives %d\n",
-           lt.cublasLtGetVersion(), status);
+    printf("cublasLtCreate gives %d\n", status);
     if (status == 0) lt.cublasLtDestroy(handle);
+#else
+    (void)handle;
+#endif
 }
 
 int main(void)
