@@ -39,4 +39,8 @@ work=$hosts/$host
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
-exec sh "$source/tests/hosts/$host.sh" "$@"
+# Open MPI's daemons share a folder, and one that ends takes it from under another suite's. Its sockets need a short name.
+OMPI_MCA_orte_tmpdir_base=$(mktemp -d "${TMPDIR:-/tmp}/exphil-mpi-XXXXXX")
+export OMPI_MCA_orte_tmpdir_base
+trap 'rm -rf "$OMPI_MCA_orte_tmpdir_base"' EXIT
+sh "$source/tests/hosts/$host.sh" "$@"

@@ -481,6 +481,8 @@ for module, mpirun in MPIS:
             print(f"SKIPPED: no {module} with {mpirun}: exphil train --mpi is untested with it")
             continue
         os.environ["EXPHIL_MPI_LIBRARY"] = made
+        # Open MPI's daemons share a folder, and one that ends takes it from under another suite's.
+        os.environ["OMPI_MCA_orte_tmpdir_base"] = folder
         for seed in (1, 2, 3):
             subprocess.run([EXPHIL, "drill", "--frames", "400", "--seed", str(seed), "--out", work / f"{seed}.slp"], check=True,
                            stdout=subprocess.DEVNULL)
