@@ -172,6 +172,27 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
                          ((xph_cuda_stream *)stream)->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
 }
 
+/* EXPHIL_CUDA_JOIN=none: never, to compare. */
+static int32_t joins(xph_device *device, const xph_joined_op *calls, int64_t count)
+{
+    const char *how = getenv("EXPHIL_CUDA_JOIN");
+    XPH_ON(device);
+    return !(how && strcmp(how, "none") == 0) && xph_joined_fits(calls, count);
+}
+
+static exphil_status run_joined(xph_stream *base, const xph_joined_op *calls, int64_t count, const xph_download *results,
+                                int64_t result_count)
+{
+    static const char name[] = "joined step";
+    xph_cuda_stream *stream = (xph_cuda_stream *)base;
+    XPH_ON(base->device);
+    RANGE_BEGIN(name);
+    int code = xph_joined_run(calls, count, results, result_count, stream->stream);
+    RANGE_END();
+    if (code == XPH_CUDA_REFUSED || code == XPH_CUDA_NO_ROOM) return no_room(stream, name);
+    return xph_cuda_told(base->device, (cudaError_t)code, name, stream->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
+}
+
 /* ---- the table ---- */
 
 static int32_t native_code(const xph_device *device)
@@ -235,6 +256,8 @@ static const xph_backend backend = {
     .word_set = xph_cuda_word_set,
     .stream_native = xph_cuda_stream_native,
     .tune = xph_cuda_tune,
+    .joins = joins,
+    .run_joined = run_joined,
 };
 
 /* With the memory, whose allocations are ordered in one. */

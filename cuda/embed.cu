@@ -10,7 +10,7 @@
  * added up entry by entry (embed_grad_large). Ids may share a table, as two players' characters do. Host arrays in args are
  * passed with the launch.
  */
-#include "element.cuh"
+#include "embed.cuh"
 #include "kernels.h"
 
 namespace
@@ -26,70 +26,16 @@ struct on_host {
     xph_head head[MOST_HEADS];
 };
 
-/* What a column holds: -1 of what it is not. */
-struct column {
-    int64_t input; /* column of the floats */
-    int table;     /* id */
-    int64_t entry; /* column of its table */
-    int64_t slot;  /* past action */
-    int head;      /* of the slot, and its class or bit */
-    int32_t choice;
-};
-
-__device__ inline column column_of(const xph_embed_args &a, const on_host &host, int64_t c)
-{
-    column to = {-1, -1, 0, -1, -1, 0};
-    if (c < a.floats) {
-        to.input = c;
-        return to;
-    }
-    c -= a.floats;
-    for (int i = 0; i < a.ids; i++) {
-        if (c < host.table[i].width) {
-            to.table = i;
-            to.entry = c;
-            return to;
-        }
-        c -= host.table[i].width;
-    }
-    to.slot = c / a.logits;
-    c %= a.logits;
-    for (int h = 0; h < a.heads; h++) {
-        const xph_head &head = host.head[h];
-        if (c < head.first || c >= head.first + head.count) continue;
-        to.head = h;
-        to.choice = static_cast<int32_t>(c - head.first);
-    }
-    return to;
-}
-
-__device__ inline float one_hot(const xph_embed_args &a, const on_host &host, column k, int64_t row)
-{
-    if (k.head < 0 || !a.actions) return 0.0f;
-    const int32_t action = a.actions[row * a.lda + k.slot * a.heads + k.head];
-    if (host.head[k.head].kind == EXPHIL_BERNOULLI)
-        return static_cast<float>(static_cast<uint32_t>(action) >> k.choice & 1u);
-    return action == k.choice ? 1.0f : 0.0f;
-}
-
-__device__ inline float number_at(const xph_embed_args &a, const on_host &host, column k, int64_t row)
-{
-    if (k.input >= 0) return load(a.x + row * a.ldx + k.input);
-    if (k.table < 0) return one_hot(a, host, k, row);
-    const xph_embed_table &t = host.table[k.table];
-    return load(static_cast<const float *>(t.table) + a.id[row * a.ldid + k.table] * t.width + k.entry);
-}
-
 template <class Stored>
 __global__ void __launch_bounds__(THREADS) embed(const xph_embed_args a, const on_host host, int64_t width)
 {
     XPH_ENTER();
     const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x;
     if (c >= width) return;
-    const column k = column_of(a, host, c);
+    const embed_column k = embed_column_of(a, host, c);
     const int64_t first = int64_t(blockIdx.x) * ROWS;
     for (int64_t row = first; row < first + ROWS && row < a.rows; row++)
-        store(static_cast<Stored *>(a.y) + row * a.ldy + c, number_at(a, host, k, row));
+        store(static_cast<Stored *>(a.y) + row * a.ldy + c, embed_number(a, host, k, row));
 }
 
 /* ---- gradient ---- */

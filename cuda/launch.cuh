@@ -5,7 +5,7 @@
  *                                                       template arguments stands in parentheses
  *   XPH_SHARED(type, name, [a][b])                      for __shared__ type name[a][b]
  *   XPH_SHARED_DYNAMIC(type, name)                      for extern __shared__, aligned to 16 bytes
- *   XPH_UNROLL                                          for #pragma unroll
+ *   XPH_UNROLL, XPH_KEEP_LOOP                           for #pragma unroll, and for #pragma unroll 1
  *   XPH_LAUNCH_CLUSTER(kernel, blocks, grid, ...)       the same on sm_90, for clusters of so many blocks along x
  *   XPH_ENTER();                                        the first line of every kernel: waits for the kernel before it
  * Kernels are launched while the one before them ends (programmatic dependent launch, sm_90): their blocks take up the
@@ -30,6 +30,7 @@
     xph_launch_cluster(kernel, blocks, grid, block, shared_bytes, stream, __VA_ARGS__)
 #  define XPH_ENTER()                  xph_enter()
 #  define XPH_UNROLL                   _Pragma("unroll")
+#  define XPH_KEEP_LOOP                _Pragma("unroll 1")
 #  define XPH_SHARED(type, name, dims) __shared__ type name dims
 #  define XPH_SHARED_DYNAMIC(type, name)                                                                     \
     extern __shared__ __align__(16) unsigned char xph_dynamic_shared[];                                      \
@@ -43,6 +44,7 @@
      emu::launch(#kernel, blocks, grid, block, shared_bytes, stream, kernel, __VA_ARGS__))
 #  define XPH_ENTER() emu::enter()
 #  define XPH_UNROLL
+#  define XPH_KEEP_LOOP
 #  define XPH_SHARED(type, name, dims)                                                                       \
     using name##_shared = type dims;                                                                         \
     static emu::shared_array name##_memory;                                                                  \

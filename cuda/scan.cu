@@ -18,39 +18,6 @@ constexpr int fewest_lanes(int padded)
     return padded <= 16 ? 1 : padded / 16;
 }
 
-/* The states of a lane one frame on; returns the channel's sum of c h, in all its lanes. cut is the same for all lanes of
- * a warp, and rare: a branch clears the states, or every frame would choose each of them. */
-template <int PADDED, int LANES>
-__device__ inline float advance(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES], float delta,
-                                float inflow, bool cut, const float *b, const float *c)
-{
-    constexpr int CHAIN = PADDED / CHAINS, OWN = CHAINS / LANES;
-    float sum[OWN];
-    if (cut) {
-        XPH_BRANCH;
-        XPH_UNROLL
-        for (int n = 0; n < PADDED / LANES; n++) h[n] = 0.0f;
-    }
-    XPH_UNROLL
-    for (int k = 0; k < OWN; k++) {
-        sum[k] = 0.0f;
-        XPH_UNROLL
-        for (int i = 0; i < CHAIN; i++) {
-            const int n = k * CHAIN + i;
-            h[n] = scan_next(exp2_fast(delta * rate[n]), h[n], false, inflow * b[n]);
-            sum[k] = fmaf(c[n], h[n], sum[k]);
-        }
-    }
-    XPH_UNROLL
-    for (int k = 1; k < OWN; k *= 2) {
-        XPH_UNROLL
-        for (int i = 0; i + k < OWN; i += 2 * k) sum[i] += sum[i + k];
-    }
-    XPH_UNROLL
-    for (int lane = 1; lane < LANES; lane *= 2) sum[0] += __shfl_xor_sync(ALL_LANES, sum[0], lane);
-    return sum[0];
-}
-
 /* y = (sum + skip x) SiLU(z) */
 template <class Stored>
 __device__ inline void leave(const xph_scan_args &a, int64_t row, int64_t channel, float sum, float skip,
@@ -155,7 +122,7 @@ template <class Stored> struct channel_walk {
             const float *b = s.row[j] + part * (PADDED / LANES);
             const float delta = scan_delta(plain, step[j] + bias);
             const float sum =
-                advance<PADDED, LANES>(h, rate, delta, delta * in[j], cuts >> j & 1u, b, b + PADDED);
+                scan_advance<PADDED, LANES>(h, rate, delta, delta * in[j], cuts >> j & 1u, b, b + PADDED);
             float out = fmaf(skip, in[j], sum);
             if (gated) out *= gate[j] * scan_sigmoid(gate[j]);
             if (writes) store(y + j * ldy, out);
@@ -311,7 +278,7 @@ __global__ void __launch_bounds__(THREADS, 4) scan_step(const xph_scan_args a, b
     const float dt = load(static_cast<const Stored *>(a.dt) + stream * a.lddt + mine);
     const float delta = scan_delta(a.plain_delta, dt + scan_of_channel(a.delta_bias, mine));
     const bool cut = a.reset && a.reset[stream];
-    const float sum = advance<PADDED, CHAINS>(h, rate, delta, delta * x, cut, b, c);
+    const float sum = scan_advance<PADDED, CHAINS>(h, rate, delta, delta * x, cut, b, c);
     if (!there) return;
     if (part == 0) leave<Stored>(a, stream, channel, sum, scan_of_channel(a.skip, channel), x, z);
     if (a.state_out) write_states(h, static_cast<float *>(a.state_out) + state, fours, count);

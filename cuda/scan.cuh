@@ -72,6 +72,39 @@ __device__ inline float scan_sigmoid(float x)
     return reciprocal_fast(1.0f + exp2_fast(-x * LOG2_E));
 }
 
+/* The states of a lane one frame on; returns the channel's sum of c h, in all its lanes. cut is the same for all lanes of
+ * a warp, and rare: a branch clears the states, or every frame would choose each of them. */
+template <int PADDED, int LANES>
+__device__ inline float scan_advance(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES], float delta,
+                                float inflow, bool cut, const float *b, const float *c)
+{
+    constexpr int CHAIN = PADDED / CHAINS, OWN = CHAINS / LANES;
+    float sum[OWN];
+    if (cut) {
+        XPH_BRANCH;
+        XPH_UNROLL
+        for (int n = 0; n < PADDED / LANES; n++) h[n] = 0.0f;
+    }
+    XPH_UNROLL
+    for (int k = 0; k < OWN; k++) {
+        sum[k] = 0.0f;
+        XPH_UNROLL
+        for (int i = 0; i < CHAIN; i++) {
+            const int n = k * CHAIN + i;
+            h[n] = scan_next(exp2_fast(delta * rate[n]), h[n], false, inflow * b[n]);
+            sum[k] = fmaf(c[n], h[n], sum[k]);
+        }
+    }
+    XPH_UNROLL
+    for (int k = 1; k < OWN; k *= 2) {
+        XPH_UNROLL
+        for (int i = 0; i + k < OWN; i += 2 * k) sum[i] += sum[i + k];
+    }
+    XPH_UNROLL
+    for (int lane = 1; lane < LANES; lane *= 2) sum[0] += __shfl_xor_sync(ALL_LANES, sum[0], lane);
+    return sum[0];
+}
+
 /* Marks: the state before every chunk but the first, as float4s [stream][chunk - 1][PADDED / 4][channel], for the gradient,
  * which would else have to run forward again. */
 __host__ __device__ inline int64_t scan_chunks(const xph_scan_args &a)

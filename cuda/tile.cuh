@@ -18,12 +18,6 @@
 
 #include "mma.cuh"
 
-#ifdef __CUDACC__
-#  define XPH_KEEP_LOOP _Pragma("unroll 1")
-#else
-#  define XPH_KEEP_LOOP
-#endif
-
 constexpr int TILE = 64; /* frames, and keys, that a block takes together */
 constexpr int TILE_THREADS = 128, BAND = 16;
 

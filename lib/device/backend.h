@@ -616,6 +616,19 @@ typedef struct xph_op_info {
     size_t saved_bytes; /* scan: of marks, 0: there are none */
 } xph_op_info;
 
+/* One of several operations that are done in one launch (joins). */
+typedef struct xph_joined_op {
+    xph_op op;
+    int32_t reserved;
+    const void *args;
+} xph_joined_op;
+/* What the host wants of what they make: bytes from `from` on go to `to`, which host_alloc gave. */
+typedef struct xph_download {
+    void *to;
+    const void *from;
+    size_t bytes;
+} xph_download;
+
 /* Room for a stream that is not ours (stream_wrap). */
 typedef union xph_wrapped {
     void *pointers[12];
@@ -749,6 +762,14 @@ typedef struct xph_backend {
      * in a line. Nothing else may run on the device meanwhile. NULL: there is nothing to choose. */
     exphil_status (*tune)(xph_device *device, const char *path, xph_tune_fn told, void *user,
                           exphil_error *error);
+    /* A frame of play in one launch: operations of few rows, from EMBED to SAMPLE, with the addresses of their arguments, which
+     * need only be different ones; `how` is not looked at. joins: nonzero where the device does them so, NULL: never. Inputs
+     * may then lie in memory that host_alloc gave. run_joined does them. Of what they make, states and results are left, all
+     * else is not written. EXPHIL_E_UNSUPPORTED: nothing was done, they are to be run one by one, and the backend has said so
+     * once; a recording is spoilt. */
+    int32_t (*joins)(xph_device *device, const xph_joined_op *calls, int64_t count);
+    exphil_status (*run_joined)(xph_stream *stream, const xph_joined_op *calls, int64_t count,
+                                const xph_download *results, int64_t result_count);
 } xph_backend;
 
 typedef const xph_backend *(*xph_backend_query_fn)(uint32_t abi, const xph_host *host);

@@ -110,7 +110,8 @@ enum {
     XPH_NET_INLINE = 2,    /* one thread, for play */
     XPH_NET_PLAIN = 4,     /* attention by the plain method: the same bits however frames are cut up */
     XPH_NET_BF16 = 8,      /* training: what stays for backward is bfloat16 (segment.c) */
-    XPH_NET_DRAWS_ALL = 16 /* sample draws on all rows, not on the last frame of every stream */
+    XPH_NET_DRAWS_ALL = 16, /* sample draws on all rows, not on the last frame of every stream */
+    XPH_NET_JOINS = 32      /* for xph_net_play alone, without resets */
 };
 /* Training: activations of every n blocks (0: of none) are dropped after forward and made again in backward
  * from the input of the first of them; gradients are the same to the last bit. In flags. */
@@ -179,6 +180,13 @@ exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packe
 exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                              const xph_sample_head *how, const float *noise, const int32_t *previous,
                              int32_t *actions);
+/* The same, and what it made is downloaded: results, from where it would lie on the device. Of a net with XPH_NET_JOINS nothing
+ * else may be asked for; where the device does it all in one launch (xph_net_joins), inputs may lie in memory of host_alloc, and
+ * results are not left on the device. */
+exphil_status xph_net_play(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                           const xph_sample_head *how, const float *noise, const int32_t *previous,
+                           int32_t *actions, const xph_download *results, int64_t result_count);
+bool xph_net_joins(const xph_net *net);
 /* After sample, whose io had actions: logits [M, L] of all rows with what was done, as of forward. */
 exphil_status xph_net_heads(xph_net *net);
 

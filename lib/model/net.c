@@ -81,103 +81,7 @@ static exphil_status plan_net(xph_net *net, exphil_error *error)
     return status;
 }
 
-/* ---- making and freeing -------------------------------------------------------------------------------- */
-
-exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags,
-                             xph_net **net, exphil_error *error)
-{
-    if (batch < 1 || time < 1 || batch > INT32_MAX || time > INT32_MAX)
-        return xph_fail(error, EXPHIL_E_INVALID, "a net of %lld x %lld frames cannot be made",
-                        (long long)batch, (long long)time);
-    xph_net *made = xph_calloc(model->context, 1, sizeof *made);
-    if (!made) return xph_no_memory(sizeof *made, error);
-    made->model = xph_model_retain(model);
-    made->backend = model->device->backend;
-    made->batch = batch;
-    made->time = time;
-    made->flags = flags;
-    uint32_t stream_flags = XPH_STREAM_NET | (flags & XPH_NET_INLINE ? XPH_STREAM_INLINE : 0);
-    exphil_status status = made->backend->stream_create(model->device, stream_flags, &made->stream);
-    if (status < 0)
-        status = xph_fail_device(error, model->device, status, "the device made no stream for a net");
-    if (status >= 0) status = plan_net(made, error);
-    if (status < 0) {
-        xph_net_destroy(made);
-        return status;
-    }
-    *net = made;
-    return EXPHIL_OK;
-}
-
-static void free_program(exphil_context *context, xph_program *program)
-{
-    while (program->first) {
-        xph_step *next = program->first->next;
-        xph_free(context, program->first, sizeof *program->first);
-        program->first = next;
-    }
-}
-
-static void free_spares(xph_net *net)
-{
-    while (net->spares) {
-        xph_spare *next = net->spares->next;
-        net->backend->free(net->model->device, net->spares->address, net->spares->bytes);
-        xph_free(net->model->context, net->spares, sizeof *net->spares);
-        net->spares = next;
-    }
-}
-
-/* Also of a net that is only partly made. */
-void xph_net_destroy(xph_net *net)
-{
-    if (!net) return;
-    exphil_model *model = net->model;
-    exphil_context *context = model->context;
-    if (net->stream) net->backend->stream_wait(net->stream);
-    free_program(context, &net->blocks);
-    free_program(context, &net->heads);
-    free_program(context, &net->draw);
-    free_program(context, &net->backward);
-    xph_free(context, net->patch, (size_t)net->patch_capacity * sizeof *net->patch);
-    free_spares(net);
-    if (net->arena) net->backend->free(model->device, net->arena, net->arena_bytes);
-    if (net->stream) net->backend->stream_destroy(net->stream);
-    xph_free(context, net, sizeof *net);
-    xph_model_release(model);
-}
-
-xph_stream *xph_net_stream(const xph_net *net)
-{
-    return net->stream;
-}
-
-size_t xph_net_bytes(const xph_net *net)
-{
-    return net->arena_bytes;
-}
-
-size_t xph_net_planning_bytes(void)
-{
-    return sizeof(xph_plan);
-}
-
-size_t xph_net_kept_bytes(const xph_net *net)
-{
-    return net->kept_bytes;
-}
-
-void *xph_net_logits(const xph_net *net)
-{
-    return net->arena + net->logits_at;
-}
-
-void *xph_net_values(const xph_net *net)
-{
-    return net->model->shape.value ? net->arena + net->values_at : NULL;
-}
-
-/* ---- running ------------------------------------------------------------------------------------------- */
+/* ---- addresses ----------------------------------------------------------------------------------------- */
 
 typedef struct bases {
     const void *at[XPH_SPACES];
@@ -231,6 +135,143 @@ static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
     net->patched = 1;
 }
 
+/* ---- one launch for all ---- */
+
+static int64_t list_calls(const xph_program *program, xph_joined_op *to)
+{
+    int64_t count = 0;
+    for (const xph_step *step = program->first; step; step = step->next, count++)
+        if (to) to[count] = (xph_joined_op){.op = step->op, .args = &step->args};
+    return count;
+}
+
+/* Addresses that are not known yet are some that are far from each other. */
+static void stand_in(bases *b)
+{
+    for (int i = 0; i < XPH_SPACES; i++) b->at[i] = (const void *)(((uintptr_t)i + 1) << 40);
+    b->at[XPH_SPACE_RESET] = NULL;
+}
+
+static exphil_status join(xph_net *net, exphil_error *error)
+{
+    const xph_net_io io = {.ld_state = net->model->shape.state};
+    if (!net->backend->joins) return EXPHIL_OK;
+    net->call_count = list_calls(&net->blocks, NULL) + list_calls(&net->draw, NULL);
+    size_t bytes = (size_t)net->call_count * sizeof *net->calls;
+    net->calls = xph_alloc(net->model->context, bytes);
+    if (!net->calls) return xph_no_memory(bytes, error);
+    list_calls(&net->draw, net->calls + list_calls(&net->blocks, net->calls));
+    bases b;
+    stand_in(&b);
+    write_addresses(net, &b, &io);
+    net->patched = 0; /* the next call writes all of its own */
+    net->joins = net->backend->joins(net->model->device, net->calls, net->call_count) != 0;
+    return EXPHIL_OK;
+}
+
+bool xph_net_joins(const xph_net *net)
+{
+    return net->joins;
+}
+
+/* ---- making and freeing -------------------------------------------------------------------------------- */
+
+exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t time, uint32_t flags,
+                             xph_net **net, exphil_error *error)
+{
+    if (batch < 1 || time < 1 || batch > INT32_MAX || time > INT32_MAX)
+        return xph_fail(error, EXPHIL_E_INVALID, "a net of %lld x %lld frames cannot be made",
+                        (long long)batch, (long long)time);
+    xph_net *made = xph_calloc(model->context, 1, sizeof *made);
+    if (!made) return xph_no_memory(sizeof *made, error);
+    made->model = xph_model_retain(model);
+    made->backend = model->device->backend;
+    made->batch = batch;
+    made->time = time;
+    made->flags = flags;
+    uint32_t stream_flags = XPH_STREAM_NET | (flags & XPH_NET_INLINE ? XPH_STREAM_INLINE : 0);
+    exphil_status status = made->backend->stream_create(model->device, stream_flags, &made->stream);
+    if (status < 0)
+        status = xph_fail_device(error, model->device, status, "the device made no stream for a net");
+    if (status >= 0) status = plan_net(made, error);
+    if (status >= 0 && flags & XPH_NET_JOINS) status = join(made, error);
+    if (status < 0) {
+        xph_net_destroy(made);
+        return status;
+    }
+    *net = made;
+    return EXPHIL_OK;
+}
+
+static void free_program(exphil_context *context, xph_program *program)
+{
+    while (program->first) {
+        xph_step *next = program->first->next;
+        xph_free(context, program->first, sizeof *program->first);
+        program->first = next;
+    }
+}
+
+static void free_spares(xph_net *net)
+{
+    while (net->spares) {
+        xph_spare *next = net->spares->next;
+        net->backend->free(net->model->device, net->spares->address, net->spares->bytes);
+        xph_free(net->model->context, net->spares, sizeof *net->spares);
+        net->spares = next;
+    }
+}
+
+/* Also of a net that is only partly made. */
+void xph_net_destroy(xph_net *net)
+{
+    if (!net) return;
+    exphil_model *model = net->model;
+    exphil_context *context = model->context;
+    if (net->stream) net->backend->stream_wait(net->stream);
+    free_program(context, &net->blocks);
+    free_program(context, &net->heads);
+    free_program(context, &net->draw);
+    free_program(context, &net->backward);
+    xph_free(context, net->patch, (size_t)net->patch_capacity * sizeof *net->patch);
+    free_spares(net);
+    xph_free(context, net->calls, (size_t)net->call_count * sizeof *net->calls);
+    if (net->arena) net->backend->free(model->device, net->arena, net->arena_bytes);
+    if (net->stream) net->backend->stream_destroy(net->stream);
+    xph_free(context, net, sizeof *net);
+    xph_model_release(model);
+}
+
+xph_stream *xph_net_stream(const xph_net *net)
+{
+    return net->stream;
+}
+
+size_t xph_net_bytes(const xph_net *net)
+{
+    return net->arena_bytes;
+}
+
+size_t xph_net_planning_bytes(void)
+{
+    return sizeof(xph_plan);
+}
+
+size_t xph_net_kept_bytes(const xph_net *net)
+{
+    return net->kept_bytes;
+}
+
+void *xph_net_logits(const xph_net *net)
+{
+    return net->arena + net->logits_at;
+}
+
+void *xph_net_values(const xph_net *net)
+{
+    return net->model->shape.value ? net->arena + net->values_at : NULL;
+}
+
 /* ---- showing ------------------------------------------------------------------------------------------- */
 
 static void show(const xph_program *program, const char *part, bool fused, xph_net_visit visit, void *arg)
@@ -254,7 +295,7 @@ void xph_net_show(xph_net *net, xph_net_visit visit, void *arg)
     show(&net->backward, "backward", net->fuses, visit, arg);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------------------- */
 
 static exphil_status run_step(const xph_net *net, const xph_step *step)
 {
@@ -352,9 +393,8 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
     return run(net, &net->backward);
 }
 
-exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                             const xph_sample_head *how, const float *noise, const int32_t *previous,
-                             int32_t *actions)
+static void point(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                  const xph_sample_head *how, const float *noise, const int32_t *previous, int32_t *actions)
 {
     bases b = bases_of(weights, packed, io);
     b.at[XPH_SPACE_HOW] = how;
@@ -362,9 +402,43 @@ exphil_status xph_net_sample(xph_net *net, const void *weights, const void *pack
     b.at[XPH_SPACE_PREVIOUS] = previous;
     b.at[XPH_SPACE_DRAWN] = actions;
     write_addresses(net, &b, io);
+}
+
+exphil_status xph_net_sample(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                             const xph_sample_head *how, const float *noise, const int32_t *previous,
+                             int32_t *actions)
+{
+    point(net, weights, packed, io, how, noise, previous, actions);
     net->now = XPH_WHEN_APART;
     XPH_TRY(run(net, &net->blocks));
     return run(net, &net->draw);
+}
+
+/* Another kernel than those of its steps may refuse, and then they are run one by one for good. */
+static exphil_status run_joined(xph_net *net, const xph_download *results, int64_t count)
+{
+    exphil_status status =
+        net->backend->run_joined(net->stream, net->calls, net->call_count, results, count);
+    if (status == EXPHIL_E_UNSUPPORTED) {
+        net->joins = false;
+        net->refused = net->recording;
+    }
+    return status;
+}
+
+exphil_status xph_net_play(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                           const xph_sample_head *how, const float *noise, const int32_t *previous,
+                           int32_t *actions, const xph_download *results, int64_t result_count)
+{
+    if (net->joins) {
+        point(net, weights, packed, io, how, noise, previous, actions);
+        exphil_status status = run_joined(net, results, result_count);
+        if (status != EXPHIL_E_UNSUPPORTED) return status;
+    }
+    XPH_TRY(xph_net_sample(net, weights, packed, io, how, noise, previous, actions));
+    for (int64_t i = 0; i < result_count; i++)
+        XPH_TRY(net->backend->download(net->stream, results[i].to, results[i].from, results[i].bytes));
+    return EXPHIL_OK;
 }
 
 exphil_status xph_net_heads(xph_net *net)

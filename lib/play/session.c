@@ -54,17 +54,20 @@ static void cut_host(exphil_session *session, xph_cutter *c)
                         : NULL;
 }
 
-/* A device that works in the host's memory reads what was staged where it stands. */
+/* A device that works in the host's memory, or does a step in one launch, reads what was staged where it stands. */
 static void cut_device(exphil_session *session, xph_cutter *c)
 {
     size_t streams = (size_t)session->streams;
     for (int i = 0; i < 2; i++) session->state[i] = cut(c, streams, session->state_bytes);
-    if (session->device->backend->host_memory) {
+    const bool here = session->device->backend->host_memory;
+    if (here || xph_net_joins(session->net))
         session->d_staged = session->staged;
+    else
+        cut_staged(session, c, false);
+    if (here) {
         session->d_actions = session->actions;
         return;
     }
-    cut_staged(session, c, false);
     session->d_actions = cut(c, streams * (size_t)session->shape->heads, sizeof(int32_t));
 }
 
@@ -270,7 +273,8 @@ static exphil_status build(exphil_session *session, const exphil_model *model, c
     session->rows = session->streams * session->frames;
     session->history = xph_play_history_of(session->shape);
     session->state_bytes = session->windowed ? 0 : (size_t)session->shape->state * session->shape->real_bytes;
-    XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE, &session->net, error));
+    const uint32_t joins = session->windowed ? 0 : XPH_NET_JOINS;
+    XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE | joins, &session->net, error));
     XPH_TRY(allocate(session, error));
     session->play_hash = hash_play(session, model);
     seed_streams(session);

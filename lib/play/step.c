@@ -122,21 +122,21 @@ static const void *there(const exphil_session *session, const void *staged)
     return session->d_staged + ((const unsigned char *)staged - session->staged);
 }
 
-static exphil_status fetch_outputs(const exphil_session *session)
+/* What a step gives the host; returns how many. */
+static int64_t list_results(const exphil_session *session, xph_download results[3])
 {
     const xph_model_shape *shape = session->shape;
-    const xph_backend *backend = session->device->backend;
-    xph_stream *stream = xph_net_stream(session->net);
-    size_t count = (size_t)(session->streams * shape->logits);
+    const size_t streams = (size_t)session->streams, count = streams * (size_t)shape->logits;
     void *to = session->wide ? (void *)session->wide : (void *)session->fresh;
+    int64_t n = 0;
     if (session->actions != session->d_actions)
-        XPH_TRY(backend->download(stream, session->actions, session->d_actions,
-                                  (size_t)(session->streams * shape->heads) * sizeof(int32_t)));
-    XPH_TRY(backend->download(stream, to, xph_net_logits(session->net), count * shape->real_bytes));
-    if (!session->values) return EXPHIL_OK;
+        results[n++] = (xph_download){session->actions, session->d_actions,
+                                    streams * (size_t)shape->heads * sizeof(int32_t)};
+    results[n++] = (xph_download){to, xph_net_logits(session->net), count * shape->real_bytes};
+    if (!session->values) return n;
     to = session->wide ? (void *)(session->wide + count) : (void *)session->fresh_values;
-    return backend->download(stream, to, xph_net_values(session->net),
-                             (size_t)session->streams * shape->real_bytes);
+    results[n++] = (xph_download){to, xph_net_values(session->net), streams * shape->real_bytes};
+    return n;
 }
 
 /* The new state goes to the second half: a step that fails has moved nothing, but spoilt that half. A window needs no
@@ -160,10 +160,11 @@ static exphil_status enqueue(const exphil_session *session, bool lagging)
     if (session->d_staged != session->staged)
         XPH_TRY(session->device->backend->upload(stream, session->d_staged, session->staged,
                                                  session->staged_bytes));
-    XPH_TRY(xph_net_sample(session->net, now->weights, now->packed, &io, session->how,
-                           session->drawing ? there(session, session->noise) : NULL,
-                           there(session, session->previous), session->d_actions));
-    return fetch_outputs(session);
+    xph_download results[3];
+    int64_t count = list_results(session, results);
+    return xph_net_play(session->net, now->weights, now->packed, &io, session->how,
+                        session->drawing ? there(session, session->noise) : NULL,
+                        there(session, session->previous), session->d_actions, results, count);
 }
 
 typedef struct recording {
