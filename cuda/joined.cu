@@ -71,43 +71,44 @@ __device__ inline void ask(const void *at)
     (void)at;
 #endif
 }
-__device__ inline void ask_rows(const worker &w, const float *from, int rows, int width)
+/* By the lanes of a warp. */
+__device__ inline void ask_rows(const worker &w, const float *from, int64_t count)
 {
     const char *at = reinterpret_cast<const char *>(from);
-    const int64_t bytes = int64_t(rows) * width * int64_t(sizeof *from);
     XPH_KEEP_LOOP
-    for (int64_t i = w.thread * LINE; i < bytes; i += JOINED_THREADS * LINE) ask(at + i);
+    for (int64_t i = w.lane * LINE; i < count * int64_t(sizeof *from); i += WARP * LINE) ask(at + i);
 }
 __device__ inline void ask_own(const worker &w, const float *from, int rows, int width)
 {
     XPH_KEEP_LOOP
     for (int m = 0; m < w.grains(rows); m++) {
-        const int first = w.element(m, 0);
-        ask_rows(w, from + int64_t(first) * width, first + GRAIN <= rows ? GRAIN : rows - first, width);
+        const int first = w.element(m, 0), count = first + GRAIN <= rows ? GRAIN : rows - first;
+        ask_rows(w, from + int64_t(first) * width, int64_t(count) * width);
     }
 }
 
-/* What this block will want, and what is drawn with. */
+/* What this block will want, a warp for some of the steps; and what is drawn with. */
 __device__ inline void ask_all(const worker &w)
 {
     const joined_program &p = w.p;
     XPH_KEEP_LOOP
     for (int i = w.rank ? p.logits : w.thread; i < p.logits; i += JOINED_THREADS)
         w.vectors[p.noise_at + i] = p.noise ? load(p.noise + w.row * p.ld_noise + i) : 0.5f;
+    if (!w.rank && w.thread < p.heads) {
+        const int32_t before = p.previous ? p.previous[w.row * p.ld_previous + w.thread] : 0;
+        w.vectors[p.previous_at + w.thread] = __uint_as_float(static_cast<unsigned>(before));
+    }
     XPH_KEEP_LOOP
-    for (int i = w.rank ? p.heads : w.thread; i < p.heads; i += JOINED_THREADS)
-        w.vectors[p.previous_at + i] = __uint_as_float(p.previous ? static_cast<unsigned>(p.previous[w.row * p.ld_previous + i]) : 0u);
-    XPH_KEEP_LOOP
-    for (int i = 0; i < p.count; i++) {
+    for (int i = w.warp; i < p.count; i += JOINED_WARPS) {
         const joined_step &s = p.step[i];
         if (s.kind == JOINED_LINEAR || s.kind == JOINED_ODD) ask_own(w, s.linear.w, s.linear.out, s.linear.in);
         XPH_KEEP_LOOP
         for (int k = 0; s.kind == JOINED_RNN && k < (s.rnn.lstm ? LSTM : GRU); k++)
             ask_own(w, s.rnn.w + int64_t(k) * s.rnn.hidden * s.rnn.hidden, s.rnn.hidden, s.rnn.hidden);
     }
-    if (w.rank) return;
-    ask_rows(w, p.v, p.logits, p.width);
-    if (p.e) ask_rows(w, p.e, p.logits, p.width);
+    if (w.rank || w.warp > 1) return;
+    if (w.warp == 0) ask_rows(w, p.v, int64_t(p.logits) * p.width);
+    if (w.warp == 1 && p.e) ask_rows(w, p.e, int64_t(p.logits) * p.width);
 }
 
 /* ---- products ---- */
@@ -307,8 +308,7 @@ __device__ inline void scan_of(const worker &w, const joined_step &s)
 {
     if (s.scan.states <= 8) return scan<8>(w, s);
     if (s.scan.states <= 16) return scan<16>(w, s);
-    if (s.scan.states <= 32) return scan<32>(w, s);
-    scan<64>(w, s);
+    scan<32>(w, s);
 }
 
 /* A warp makes the gates of a unit. state: h, behind it c of an LSTM. */

@@ -215,8 +215,8 @@ void plan(planner *to, const xph_conv_args &a)
 
 void plan(planner *to, const xph_scan_args &a)
 {
-    to->refuse_unless(a.time == 1 && !a.reset && !a.plain_delta && !a.plain_a && a.states >= 1 && a.states <= 64 &&
-                      a.width < FAR / 64);
+    to->refuse_unless(a.time == 1 && !a.reset && !a.plain_delta && !a.plain_a && a.states >= 1 && a.states <= 32 &&
+                      a.width < FAR / 32);
     if (!to->begin(a.type, a.batch)) return;
     joined_step *step = to->add(JOINED_SCAN);
     if (!step) return;
