@@ -11,11 +11,19 @@ constexpr int MOST_VECTORS = 2 * JOINED_STEPS;
 constexpr unsigned MOST_BLOCKS = 16;
 constexpr int64_t MOST_ROWS = 16, MOST_FLOATS = 200 * 1024 / 4, FAR = int64_t(1) << 30;
 
+int as_int(int64_t x)
+{
+    return static_cast<int>(x);
+}
+const float *floats_at(const void *at)
+{
+    return static_cast<const float *>(at);
+}
 /* What an operation has made: width numbers from `first` on, of row 0. */
 struct vector {
     const float *first;
-    int64_t width, ld;
-    int place, maker; /* step that made it */
+    int64_t width, ld, skipped; /* skipped: numbers before it that were made with it */
+    int place, maker;           /* step that made it */
     bool owned, met;  /* by elements, else every block has all; the blocks met after it was made */
 };
 
@@ -55,28 +63,32 @@ struct planner {
         const int place = room(width);
         refuse_unless(vectors < MOST_VECTORS && to);
         if (!fits) return NOWHERE;
-        made[vectors++] = {static_cast<const float *>(to), width, ld, place, p.count - 1, owned, false};
+        made[vectors++] = {static_cast<const float *>(to), width, ld, 0, place, p.count - 1, owned, false};
         return place;
+    }
+    /* The vector that was made last of those there; else nothing fits. */
+    vector *find(const void *from, int64_t width, int64_t ld)
+    {
+        const float *at = static_cast<const float *>(from);
+        vector *found = nullptr;
+        for (int i = 0; i < vectors; i++)
+            if (at >= made[i].first && at < made[i].first + made[i].width) found = &made[i];
+        refuse_unless(found && at + width <= found->first + found->width && (rows == 1 || ld == found->ld));
+        return fits ? found : nullptr;
     }
     /* own: a block reads the elements that are its own, in a vector that begins at this one, and in every `period` of it. */
     int read(const void *from, int64_t width, int64_t ld, bool own, int64_t period = 0)
     {
-        const float *at = static_cast<const float *>(from);
         const int64_t turn = int64_t(GRAIN) * blocks;
-        for (int i = vectors - 1; fits && i >= 0; i--) {
-            vector *v = &made[i];
-            if (at < v->first || at >= v->first + v->width) continue;
-            const int64_t skipped = at - v->first;
-            refuse_unless(skipped + width <= v->width && (rows == 1 || ld == v->ld));
-            const bool alone = own && skipped % turn == 0 && period % turn == 0;
-            if (v->owned && !alone) {
-                p.step[v->maker].spreads = 1;
-                if (!v->met) meet();
-            }
-            return v->place + static_cast<int>(skipped);
+        const vector *v = find(from, width, ld);
+        if (!v) return NOWHERE;
+        const int64_t skipped = static_cast<const float *>(from) - v->first;
+        const bool alone = own && (v->skipped + skipped) % turn == 0 && period % turn == 0;
+        if (v->owned && !alone) {
+            p.step[v->maker].spreads = 1;
+            if (!v->met) meet();
         }
-        fits = false;
-        return NOWHERE;
+        return v->place + as_int(skipped);
     }
     /* Before the step that was added last. Of what it made before it read, nothing is met. */
     void meet()
@@ -120,14 +132,6 @@ struct planner {
     }
 };
 
-int as_int(int64_t x)
-{
-    return static_cast<int>(x);
-}
-const float *floats_at(const void *at)
-{
-    return static_cast<const float *>(at);
-}
 bool in_fours(const void *at, int64_t ld)
 {
     return reinterpret_cast<uintptr_t>(at) % 16 == 0 && ld % 4 == 0;
@@ -276,6 +280,22 @@ void plan(planner *to, const xph_axpby_args &a)
     step->sum = {as_int(width), x, from, to->write(a.y, width, width, true)};
 }
 
+/* It is the same vector, seen elsewhere. */
+void plan(planner *to, const xph_copy_args &a)
+{
+    const int64_t count = static_cast<int64_t>(a.bytes / sizeof(float));
+    to->refuse_unless(to->rows && to->vectors < MOST_VECTORS && count % to->rows == 0);
+    if (!to->fits) return;
+    const vector *from = to->find(a.from, count / to->rows, count / to->rows);
+    if (!from) return;
+    vector copy = *from;
+    copy.skipped += static_cast<const float *>(a.from) - from->first;
+    copy.place += as_int(copy.skipped - from->skipped);
+    copy.first = static_cast<const float *>(a.to);
+    copy.width = copy.ld = count / to->rows;
+    to->made[to->vectors++] = copy;
+}
+
 void plan(planner *to, const xph_sample_args &a)
 {
     const xph_heads_args &h = a.heads;
@@ -339,6 +359,8 @@ void plan_call(planner *to, const xph_joined_op &call)
         return plan(to, as<xph_axpby_args>(call));
     case XPH_OP_SAMPLE:
         return plan(to, as<xph_sample_args>(call));
+    case XPH_OP_COUNT:
+        return plan(to, as<xph_copy_args>(call));
     default:
         to->fits = false;
     }

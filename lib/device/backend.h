@@ -616,7 +616,12 @@ typedef struct xph_op_info {
     size_t saved_bytes; /* scan: of marks, 0: there are none */
 } xph_op_info;
 
-/* One of several operations that are done in one launch (joins). */
+/* One of several operations that are done in one launch (joins); XPH_OP_COUNT: a copy, of rows that lie together. */
+typedef struct xph_copy_args {
+    void *to;
+    const void *from;
+    size_t bytes;
+} xph_copy_args;
 typedef struct xph_joined_op {
     xph_op op;
     int32_t reserved;

@@ -48,11 +48,6 @@ typedef struct xph_ref {
 
 /* One operation with its arguments; programs are lists in the order of running. */
 enum { XPH_STEP_COPY = XPH_OP_COUNT };
-typedef struct xph_copy_args {
-    void *to;
-    const void *from;
-    size_t bytes;
-} xph_copy_args;
 #define XPH_STEP_ARGS(NAME, name) xph_##name##_args name;
 typedef union xph_step_args {
     XPH_EACH_OP(XPH_STEP_ARGS)
