@@ -223,10 +223,8 @@ static exphil_status record_slots(exphil_session *session)
 
 /* What fails in a recording alone ends nothing: the step that follows settles what was refused, then it is tried again.
  * Without recordings steps run operation by operation. */
-exphil_status xph_play_record(exphil_session *session)
+static exphil_status record(exphil_session *session)
 {
-    const xph_backend *backend = session->device->backend;
-    if (!backend->record_begin) return EXPHIL_OK;
     XPH_TRY(warm_up(session));
     for (int attempt = 0; attempt < RECORDINGS_MOST; attempt++) {
         if (record_slots(session) >= 0) return EXPHIL_OK;
@@ -234,8 +232,17 @@ exphil_status xph_play_record(exphil_session *session)
         XPH_TRY(warm_up(session));
     }
     xph_log(session->context, EXPHIL_LOG_WARNING,
-            "session: %s does not record steps, they run operation by operation", backend->name);
+            "session: %s does not record steps, they run operation by operation",
+            session->device->backend->name);
     return EXPHIL_OK;
+}
+
+exphil_status xph_play_record(exphil_session *session)
+{
+    if (!session->device->backend->record_begin) return EXPHIL_OK;
+    exphil_status status = record(session);
+    xph_log_flush(session->context); /* what was refused */
+    return status;
 }
 
 void xph_play_forget(exphil_session *session)
