@@ -184,6 +184,7 @@ static int give(const exphil_model *model, const xph_net *net, const listing *li
     print_operations(list->operations);
     printf("part: where in the network; bytes: what must be read and written at least, weights included;\n"
            "scratch: memory that the operation needs for itself, in bytes; shape: its dimensions\n");
+    if (xph_net_joins(net)) printf("joined_step: all of them in one launch\n");
     printf("%zu operations that move %.0f bytes; %zu bytes of activations and scratch, %zu of prepared "
            "weights\n",
            json_array_size(list->operations), list->bytes, memory, prepared);
@@ -201,7 +202,8 @@ int show_plan(const exphil_model *model, const char *path, const plan_options *o
         fprintf(stderr, "exphil: %s: a quantised model is not trained\n", path);
         return 1;
     }
-    if (xph_net_create(model, o.batch, o.time, o.train ? XPH_NET_TRAIN : XPH_NET_INLINE, &net, &error) < 0)
+    const uint32_t play = XPH_NET_INLINE | (o.time == 1 && shape->mode == EXPHIL_MODE_CARRY ? XPH_NET_JOINS : 0);
+    if (xph_net_create(model, o.batch, o.time, o.train ? XPH_NET_TRAIN : play, &net, &error) < 0)
         return complain(path, &error);
     listing list = {.left_out = o.train ? "draw" : "heads", .operations = json_array()};
     xph_net_show(net, list_operation, &list);

@@ -355,6 +355,156 @@ template <int G> __device__ inline void rnn(const worker &w, const joined_step &
     }
 }
 
+/* ---- attention ---- */
+
+/* A softmax as far as it went: the sums are of 2^(score - base), as they are and times the columns that the lane has of a value. */
+struct attended {
+    float base, total, sum[JOINED_COLUMNS];
+
+    __device__ void add(float other_base, float other_total)
+    {
+        const float most = fmaxf(base, other_base), own = exp2_fast(base - most), theirs = exp2_fast(other_base - most);
+        total = fmaf(total, own, other_total * theirs);
+        base = most;
+        XPH_UNROLL
+        for (int i = 0; i < JOINED_COLUMNS; i++) sum[i] *= own;
+        factor = theirs;
+    }
+    float factor; /* of the other's values, after add */
+};
+
+/* Numbers that a lane has of a row of dim, zeros behind it. */
+__device__ inline void columns_of(float (&to)[JOINED_COLUMNS], const float *row, int dim, int lane)
+{
+    XPH_UNROLL
+    for (int i = 0; i < JOINED_COLUMNS; i++) to[i] = i * WARP + lane < dim ? row[i * WARP + lane] : 0.0f;
+}
+
+/* The stream's ring; slots are counted in floats, and whatever was restored from outside must not lead out of it. */
+struct ring {
+    const float *in;
+    int span, window, next, filled;
+
+    __device__ ring(const worker &w, const joined_attention &a)
+        : in(w.state_in(a.state)), span(a.heads * a.dim), window(a.window)
+    {
+        const float *counters = in + 2 * int64_t(window) * span;
+        next = counters[0] >= 0.0f && counters[0] < static_cast<float>(window) ? static_cast<int>(counters[0]) : 0;
+        filled = counters[1] >= 0.0f && counters[1] <= static_cast<float>(window) ? static_cast<int>(counters[1]) : 0;
+    }
+    /* Of the key `distance` frames ago, 1 at least; values lie window * span further. */
+    __device__ const float *key(int distance) const
+    {
+        const int slot = next - distance;
+        return in + int64_t(slot < 0 ? slot + window : slot) * span;
+    }
+};
+
+/* The keys of a part of a head that this warp takes. */
+__device__ inline attended attend_warp(const worker &w, const joined_attention &a, const ring &r, int head, int part)
+{
+    const float *now = w.vectors + a.qkv + head * a.dim, scale = LOG2_E / sqrtf(static_cast<float>(a.dim));
+    const int seen = r.filled + 1, count = seen < r.window ? seen : r.window;
+    attended to = {-INFINITY, 0.0f, {}, 0.0f};
+    float q[JOINED_COLUMNS], k[JOINED_COLUMNS], v[JOINED_COLUMNS];
+    columns_of(q, now, a.dim, w.lane);
+    XPH_KEEP_LOOP
+    for (int distance = part * JOINED_WARPS + w.warp; distance < count; distance += a.splits * JOINED_WARPS) {
+        const float *key = distance ? r.key(distance) + head * a.dim : now + r.span;
+        columns_of(k, key, a.dim, w.lane);
+        columns_of(v, distance ? key + int64_t(r.window) * r.span : now + 2 * r.span, a.dim, w.lane);
+        float dot = 0.0f;
+        XPH_UNROLL
+        for (int i = 0; i < JOINED_COLUMNS; i++) dot = fmaf(q[i], k[i], dot);
+        to.add(fmaf(sum_of_warp(dot), scale, load(a.bias + head * a.window + distance) * LOG2_E), 1.0f);
+        XPH_UNROLL
+        for (int i = 0; i < JOINED_COLUMNS; i++) to.sum[i] = fmaf(v[i], to.factor, to.sum[i]);
+    }
+    return to;
+}
+
+/* Puts together `count` parts that lie `each` apart, base and total before their values: that of column c. */
+struct gathered {
+    float base, total, value;
+};
+__device__ inline gathered gather_parts(const float *parts, int count, int each, int c)
+{
+    float base = -INFINITY;
+    XPH_KEEP_LOOP
+    for (int i = 0; i < count; i++) base = fmaxf(base, parts[i * each]);
+    gathered to = {base, 0.0f, 0.0f};
+    XPH_KEEP_LOOP
+    for (int i = 0; i < count; i++) {
+        const float factor = parts[i * each] > -INFINITY ? exp2_fast(parts[i * each] - base) : 0.0f;
+        to.total = fmaf(parts[i * each + 1], factor, to.total);
+        to.value = fmaf(parts[i * each + 2 + c], factor, to.value);
+    }
+    return to;
+}
+
+/* What moves on in the ring: all of it, or, where the state that is written has been this one a frame ago, what it lacks. */
+__device__ inline void move_ring(const worker &w, const joined_attention &a, const ring &r)
+{
+    const int newest = r.next ? r.next - 1 : r.window - 1;
+    const int64_t half = int64_t(r.window) * r.span;
+    float *out = w.state_out(a.state);
+    if (out != r.in && !a.lagging) {
+        XPH_KEEP_LOOP
+        for (int64_t i = int64_t(w.rank) * JOINED_THREADS + w.thread; i < 2 * half; i += int64_t(JOINED_THREADS) << w.p.turns)
+            if (i % half / r.span != r.next) out[i] = r.in[i];
+    }
+    w.each_own(r.span, [&](int c) {
+        if (c >= r.span) return;
+        XPH_UNROLL
+        for (int part = 0; part < 2; part++) {
+            const int64_t at = part * half + c;
+            if (out != r.in && a.lagging && newest != r.next) out[at + int64_t(newest) * r.span] = r.in[at + int64_t(newest) * r.span];
+            out[at + int64_t(r.next) * r.span] = w.vectors[a.qkv + (1 + part) * r.span + c];
+        }
+    });
+    if (w.rank || w.thread) return;
+    out[2 * half] = static_cast<float>(r.next + 1 < r.window ? r.next + 1 : 0);
+    out[2 * half + 1] = static_cast<float>(r.filled < r.window ? r.filled + 1 : r.window);
+}
+
+__device__ inline void attend(const worker &w, const joined_step &s)
+{
+    const joined_attention &a = s.attention;
+    const ring r(w, a);
+    const int each = a.dim + 2;
+    XPH_KEEP_LOOP
+    for (int unit = w.rank; unit < a.heads * a.splits; unit += 1 << w.p.turns) {
+        const attended of = attend_warp(w, a, r, unit / a.splits, unit % a.splits);
+        float *own = w.vectors + a.own + w.warp * each;
+        __syncthreads(); /* the last unit was read */
+        if (w.lane == 0) own[0] = of.base;
+        if (w.lane == 0) own[1] = of.total;
+        XPH_UNROLL
+        for (int i = 0; i < JOINED_COLUMNS; i++)
+            if (i * WARP + w.lane < a.dim) own[2 + i * WARP + w.lane] = of.sum[i];
+        __syncthreads();
+        XPH_KEEP_LOOP
+        for (int c = w.thread; c < a.dim; c += JOINED_THREADS) {
+            const gathered all = gather_parts(w.vectors + a.own, JOINED_WARPS, each, c);
+            if (c == 0) w.put(s, a.parts + unit * each, all.base);
+            if (c == 0) w.put(s, a.parts + unit * each + 1, all.total);
+            w.put(s, a.parts + unit * each + 2 + c, all.value);
+        }
+    }
+    move_ring(w, a, r);
+}
+
+__device__ inline void gather(const worker &w, const joined_step &s)
+{
+    const joined_attention &a = s.attention;
+    const int each = a.dim + 2;
+    w.each_own(a.heads * a.dim, [&](int i) {
+        if (i >= a.heads * a.dim) return;
+        const gathered all = gather_parts(w.vectors + a.parts + i / a.dim * a.splits * each, a.splits, each, i % a.dim);
+        w.put(s, a.y + i, __fdividef(all.value, all.total));
+    });
+}
+
 /* ---- numbers by themselves ---- */
 
 __device__ inline void embed(const worker &w, const joined_step &s)
@@ -533,6 +683,10 @@ __device__ inline void work(const worker &w, const joined_step &s)
         return scan_of(w, s);
     case JOINED_RNN:
         return s.rnn.lstm ? rnn<LSTM>(w, s) : rnn<GRU>(w, s);
+    case JOINED_ATTEND:
+        return attend(w, s);
+    case JOINED_GATHER:
+        return gather(w, s);
     case JOINED_ACTIVATE:
         return activate(w, s);
     case JOINED_SUM:

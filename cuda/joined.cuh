@@ -19,6 +19,7 @@ constexpr int JOINED_THREADS = 512, JOINED_WARPS = JOINED_THREADS / 32;
 constexpr int GRAIN = 16; /* elements: one of each grain for a warp */
 constexpr int JOINED_STEPS = 35, JOINED_TABLES = 32, JOINED_HEADS = 16;
 constexpr int JOINED_WIDTH = 1024; /* most of a norm and of the trunk of the heads */
+constexpr int JOINED_COLUMNS = 4;  /* of a head that a lane has, at most */
 constexpr int NOWHERE = -1;        /* for a place: there is none */
 
 static_assert(GRAIN == JOINED_WARPS, "warp w has element w of every grain");
@@ -31,6 +32,8 @@ enum joined_kind {
     JOINED_CONV,
     JOINED_SCAN,
     JOINED_RNN,
+    JOINED_ATTEND, /* a head's keys in parts, which JOINED_GATHER puts together */
+    JOINED_GATHER,
     JOINED_ACTIVATE,
     JOINED_SUM,
     JOINED_SAMPLE
@@ -59,6 +62,12 @@ struct joined_rnn {
     const float *w, *bias;
     int state, hidden, lstm, gx, y;
 };
+/* Units of work are parts of heads, heads * splits of them, dealt out to the blocks. parts: of every unit the base and the sum of
+ * its softmax, and dim sums of values; own: the same of every warp of the block, for the unit it works on. */
+struct joined_attention {
+    const float *bias;
+    int state, heads, dim, window, splits, lagging, qkv, parts, own, y;
+};
 struct joined_activate {
     float low, high;
     int kind, count, x, y;
@@ -76,6 +85,7 @@ struct joined_step {
         joined_conv conv;
         joined_scan scan;
         joined_rnn rnn;
+        joined_attention attention;
         joined_activate activate;
         joined_sum sum;
     };

@@ -258,6 +258,34 @@ void plan(planner *to, const xph_rnn_args &a)
     step->rnn = {floats_at(a.w), floats_at(a.bias), state, as_int(a.hidden), lstm, gx, y};
 }
 
+void plan(planner *to, const xph_attention_args &a)
+{
+    to->refuse_unless(a.time == 1 && !a.reset && !a.saved && a.dim <= WARP * JOINED_COLUMNS && a.window < FAR / 1024 &&
+                      a.heads * a.dim < 1024 * 16);
+    if (!to->begin(a.type, a.batch)) return;
+    joined_step *attend = to->add(JOINED_ATTEND);
+    if (!attend) return;
+    const int64_t splits = a.heads < to->blocks ? to->blocks / a.heads : 1, each = a.dim + 2, span = a.heads * a.dim;
+    const int qkv = to->read(a.qkv, 3 * span, a.ldqkv, false);
+    const int parts = to->room(a.heads * splits * each), own = to->room(JOINED_WARPS * each);
+    attend->spreads = 1;
+    joined_step *gather = to->add(JOINED_GATHER);
+    if (!gather) return;
+    to->meet();
+    gather->attention = {floats_at(a.bias),
+                         to->state(a.state_in, a.state_out, a.ld_state),
+                         as_int(a.heads),
+                         as_int(a.dim),
+                         as_int(a.window),
+                         as_int(splits),
+                         a.lagging,
+                         qkv,
+                         parts,
+                         own,
+                         to->write(a.y, span, a.ldy, true)};
+    attend->attention = gather->attention;
+}
+
 void plan(planner *to, const xph_activate_args &a)
 {
     to->refuse_unless(to->rows && a.count % to->rows == 0);
@@ -353,6 +381,8 @@ void plan_call(planner *to, const xph_joined_op &call)
         return plan(to, as<xph_scan_args>(call));
     case XPH_OP_RNN:
         return plan(to, as<xph_rnn_args>(call));
+    case XPH_OP_ATTENTION:
+        return plan(to, as<xph_attention_args>(call));
     case XPH_OP_ACTIVATE:
         return plan(to, as<xph_activate_args>(call));
     case XPH_OP_AXPBY:

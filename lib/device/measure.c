@@ -163,6 +163,19 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
     return EXPHIL_OK;
 }
 
+static int32_t joins(xph_device *device, const xph_joined_op *calls, int64_t count)
+{
+    xph_device *real = of(device)->real;
+    return real->backend->joins(real, calls, count);
+}
+
+static exphil_status run_joined(xph_stream *stream, const xph_joined_op *calls, int64_t count,
+                                const xph_download *results, int64_t result_count)
+{
+    (void)stream, (void)calls, (void)count, (void)results, (void)result_count;
+    return EXPHIL_OK;
+}
+
 static void device_close(xph_device *device)
 {
     if (device) xph_free(of(device)->context, device, sizeof(measured));
@@ -203,6 +216,8 @@ exphil_status xph_measure_open(exphil_context *context, xph_device *real, xph_de
     made->table.query = query;
     made->table.run = run;
     made->table.native_code = NULL;
+    if (made->table.joins) made->table.joins = joins;
+    made->table.run_joined = run_joined;
     made->base.backend = &made->table;
     *device = &made->base;
     return EXPHIL_OK;

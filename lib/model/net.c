@@ -274,11 +274,14 @@ void *xph_net_values(const xph_net *net)
 
 /* ---- showing ------------------------------------------------------------------------------------------- */
 
-static void show(const xph_program *program, const char *part, bool fused, xph_net_visit visit, void *arg)
+static void show(const xph_net *net, const xph_program *program, const char *part, xph_net_visit visit,
+                 void *arg)
 {
+    static const xph_op_info joined = {.name = "joined_step"};
     for (const xph_step *step = program->first; step; step = step->next)
-        if (step->when != (fused ? XPH_WHEN_APART : XPH_WHEN_FUSED))
-            visit(arg, part, step->op, &step->chosen, step->op == XPH_STEP_COPY ? NULL : &step->args);
+        if (step->when != (net->fuses ? XPH_WHEN_APART : XPH_WHEN_FUSED))
+            visit(arg, part, step->op, net->joins ? &joined : &step->chosen,
+                  step->op == XPH_STEP_COPY ? NULL : &step->args);
 }
 
 void xph_net_show(xph_net *net, xph_net_visit visit, void *arg)
@@ -289,10 +292,10 @@ void xph_net_show(xph_net *net, xph_net_visit visit, void *arg)
     for (int i = 0; i < XPH_SPACES; i++) b.at[i] = stand_in;
     write_addresses(net, &b, &io);
     net->patched = 0; /* the next call writes all of its own */
-    show(&net->blocks, "blocks", net->fuses, visit, arg);
-    show(&net->heads, "heads", net->fuses, visit, arg);
-    show(&net->draw, "draw", net->fuses, visit, arg);
-    show(&net->backward, "backward", net->fuses, visit, arg);
+    show(net, &net->blocks, "blocks", visit, arg);
+    show(net, &net->heads, "heads", visit, arg);
+    show(net, &net->draw, "draw", visit, arg);
+    show(net, &net->backward, "backward", visit, arg);
 }
 
 /* ---- running -------------------------------------------------------------------------------------------- */
