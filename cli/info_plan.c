@@ -202,7 +202,8 @@ int show_plan(const exphil_model *model, const char *path, const plan_options *o
         fprintf(stderr, "exphil: %s: a quantised model is not trained\n", path);
         return 1;
     }
-    const uint32_t play = XPH_NET_INLINE | (o.time == 1 && shape->mode == EXPHIL_MODE_CARRY ? XPH_NET_JOINS : 0);
+    const uint32_t play =
+        XPH_NET_INLINE | (o.time == 1 && shape->mode == EXPHIL_MODE_CARRY ? XPH_NET_JOINS : 0);
     if (xph_net_create(model, o.batch, o.time, o.train ? XPH_NET_TRAIN : play, &net, &error) < 0)
         return complain(path, &error);
     listing list = {.left_out = o.train ? "draw" : "heads", .operations = json_array()};

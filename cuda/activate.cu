@@ -50,7 +50,8 @@ int launch(const void *args, cudaStream_t stream)
     with_stored(a->type, [&](auto zero) {
         using Stored = decltype(zero);
         XPH_LAUNCH((activate<Stored>), blocks_over(a->count), dim3(THREADS), 0, stream,
-                   static_cast<const Stored *>(a->x), static_cast<Stored *>(a->y), a->count, activation_of(a));
+                   static_cast<const Stored *>(a->x), static_cast<Stored *>(a->y), a->count,
+                   activation_of(a));
     });
     return cudaGetLastError();
 }

@@ -180,8 +180,8 @@ static int32_t joins(xph_device *device, const xph_joined_op *calls, int64_t cou
     return !(how && strcmp(how, "none") == 0) && xph_joined_fits(calls, count);
 }
 
-static exphil_status run_joined(xph_stream *base, const xph_joined_op *calls, int64_t count, const xph_download *results,
-                                int64_t result_count)
+static exphil_status run_joined(xph_stream *base, const xph_joined_op *calls, int64_t count,
+                                const xph_download *results, int64_t result_count)
 {
     static const char name[] = "joined step";
     xph_cuda_stream *stream = (xph_cuda_stream *)base;
@@ -190,7 +190,8 @@ static exphil_status run_joined(xph_stream *base, const xph_joined_op *calls, in
     int code = xph_joined_run(calls, count, results, result_count, stream->stream);
     RANGE_END();
     if (code == XPH_CUDA_REFUSED || code == XPH_CUDA_NO_ROOM) return no_room(stream, name);
-    return xph_cuda_told(base->device, (cudaError_t)code, name, stream->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
+    return xph_cuda_told(base->device, (cudaError_t)code, name,
+                         stream->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
 }
 
 /* ---- the table ---- */

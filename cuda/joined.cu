@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr int AHEAD = 8;            /* quads of weights that a lane has on their way */
+constexpr int AHEAD = 8;             /* quads of weights that a lane has on their way */
 constexpr int LANE_QUADS = WARP * 4; /* numbers that the quads of a warp cover */
 constexpr int64_t LINE = 128;
 
@@ -55,7 +55,8 @@ struct worker {
             return;
         }
         XPH_KEEP_LOOP
-        for (int r = twin; r >> p.turns == 0; r += twins) *xph_cluster_map(vectors + y, static_cast<unsigned>(r)) = x;
+        for (int r = twin; r >> p.turns == 0; r += twins)
+            *xph_cluster_map(vectors + y, static_cast<unsigned>(r)) = x;
     }
     __device__ const float *state_in(int at) const { return p.state_in + row * p.ld_state + at; }
     __device__ float *state_out(int at) const { return p.state_out + row * p.ld_state + at; }
@@ -101,7 +102,8 @@ __device__ inline void ask_all(const worker &w)
     XPH_KEEP_LOOP
     for (int i = w.warp; i < p.count; i += JOINED_WARPS) {
         const joined_step &s = p.step[i];
-        if (s.kind == JOINED_LINEAR || s.kind == JOINED_ODD) ask_own(w, s.linear.w, s.linear.out, s.linear.in);
+        if (s.kind == JOINED_LINEAR || s.kind == JOINED_ODD)
+            ask_own(w, s.linear.w, s.linear.out, s.linear.in);
         XPH_KEEP_LOOP
         for (int k = 0; s.kind == JOINED_RNN && k < (s.rnn.lstm ? LSTM : GRU); k++)
             ask_own(w, s.rnn.w + int64_t(k) * s.rnn.hidden * s.rnn.hidden, s.rnn.hidden, s.rnn.hidden);
@@ -143,7 +145,8 @@ template <int QUADS> struct products {
     static constexpr int ROWS = AHEAD / QUADS, TURN = QUADS * LANE_QUADS, TWINS = WARP / ROWS;
 
     /* Of the grains from `first` on, and numbers from k0 on. */
-    static __device__ void bring(const worker &w, const joined_step &s, float4 (&ahead)[AHEAD], int first, int k0)
+    static __device__ void bring(const worker &w, const joined_step &s, float4 (&ahead)[AHEAD], int first,
+                                 int k0)
     {
         const joined_linear &a = s.linear;
         XPH_UNROLL
@@ -230,7 +233,8 @@ __device__ inline void norm(const worker &w, const joined_step &s)
         if (i * WARP + w.lane < a.width) squares = fmaf(d, d, squares);
     }
     XPH_KEEP_LOOP
-    for (int c = HELD * WARP + w.lane; c < a.width; c += WARP) squares = fmaf(from[c] - mean, from[c] - mean, squares);
+    for (int c = HELD * WARP + w.lane; c < a.width; c += WARP)
+        squares = fmaf(from[c] - mean, from[c] - mean, squares);
     const float rstd = 1.0f / sqrtf(sum_of_warp(squares) / count + a.epsilon);
     XPH_KEEP_LOOP
     for (int c = w.thread; c < a.width; c += JOINED_THREADS) {
@@ -288,7 +292,8 @@ template <int PADDED> __device__ inline void scan(const worker &w, const joined_
             const float of = load(a.rates + mine * a.states + n);
             rate[i] = s.flags & JOINED_RATES ? of : scan_rate_of(of);
         }
-        const float x = there ? w.vectors[a.x + channel] : 0.0f, dt = there ? w.vectors[a.dt + channel] : 0.0f;
+        const float x = there ? w.vectors[a.x + channel] : 0.0f,
+                    dt = there ? w.vectors[a.dt + channel] : 0.0f;
         const float delta = scan_delta(false, dt + scan_of_channel(a.delta_bias, mine));
         float y = scan_advance<PADDED, CHAINS>(h, rate, delta, delta * x, false, b, c);
         if (!there) return;
@@ -331,7 +336,8 @@ template <int G> __device__ inline void rnn(const worker &w, const joined_step &
         for (int at = w.lane * 4; quads && at < a.hidden; at += LANE_QUADS) {
             const float4 x = numbers_at(h, at, a.hidden);
             XPH_UNROLL
-            for (int k = 0; k < G; k++) gate[k] = add_quad(x, numbers_at(row + k * next, at, a.hidden), gate[k]);
+            for (int k = 0; k < G; k++)
+                gate[k] = add_quad(x, numbers_at(row + k * next, at, a.hidden), gate[k]);
         }
         XPH_KEEP_LOOP
         for (int at = w.lane; !quads && at < a.hidden; at += WARP) {
@@ -363,7 +369,8 @@ struct attended {
 
     __device__ void add(float other_base, float other_total)
     {
-        const float most = fmaxf(base, other_base), own = exp2_fast(base - most), theirs = exp2_fast(other_base - most);
+        const float most = fmaxf(base, other_base), own = exp2_fast(base - most),
+                    theirs = exp2_fast(other_base - most);
         total = fmaf(total, own, other_total * theirs);
         base = most;
         XPH_UNROLL
@@ -389,8 +396,11 @@ struct ring {
         : in(w.state_in(a.state)), span(a.heads * a.dim), window(a.window)
     {
         const float *counters = in + 2 * int64_t(window) * span;
-        next = counters[0] >= 0.0f && counters[0] < static_cast<float>(window) ? static_cast<int>(counters[0]) : 0;
-        filled = counters[1] >= 0.0f && counters[1] <= static_cast<float>(window) ? static_cast<int>(counters[1]) : 0;
+        next = counters[0] >= 0.0f && counters[0] < static_cast<float>(window) ? static_cast<int>(counters[0])
+                                                                               : 0;
+        filled = counters[1] >= 0.0f && counters[1] <= static_cast<float>(window)
+                     ? static_cast<int>(counters[1])
+                     : 0;
     }
     /* Of the key `distance` frames ago, 1 at least; values lie window * span further. */
     __device__ const float *key(int distance) const
@@ -401,7 +411,8 @@ struct ring {
 };
 
 /* The keys of a part of a head that this warp takes. */
-__device__ inline attended attend_warp(const worker &w, const joined_attention &a, const ring &r, int head, int part)
+__device__ inline attended attend_warp(const worker &w, const joined_attention &a, const ring &r, int head,
+                                       int part)
 {
     const float *now = w.vectors + a.qkv + head * a.dim, scale = LOG2_E / sqrtf(static_cast<float>(a.dim));
     const int seen = r.filled + 1, count = seen < r.window ? seen : r.window;
@@ -450,7 +461,8 @@ __device__ inline void move_ring(const worker &w, const joined_attention &a, con
     float *out = w.state_out(a.state);
     if (out != r.in && !a.lagging) {
         XPH_KEEP_LOOP
-        for (int64_t i = int64_t(w.rank) * JOINED_THREADS + w.thread; i < 2 * half; i += int64_t(JOINED_THREADS) << w.p.turns)
+        for (int64_t i = int64_t(w.rank) * JOINED_THREADS + w.thread; i < 2 * half;
+             i += int64_t(JOINED_THREADS) << w.p.turns)
             if (i % half / r.span != r.next) out[i] = r.in[i];
     }
     w.each_own(r.span, [&](int c) {
@@ -458,7 +470,8 @@ __device__ inline void move_ring(const worker &w, const joined_attention &a, con
         XPH_UNROLL
         for (int part = 0; part < 2; part++) {
             const int64_t at = part * half + c;
-            if (out != r.in && a.lagging && newest != r.next) out[at + int64_t(newest) * r.span] = r.in[at + int64_t(newest) * r.span];
+            const int64_t last = at + int64_t(newest) * r.span;
+            if (out != r.in && a.lagging && newest != r.next) out[last] = r.in[last];
             out[at + int64_t(r.next) * r.span] = w.vectors[a.qkv + (1 + part) * r.span + c];
         }
     });
@@ -500,7 +513,8 @@ __device__ inline void gather(const worker &w, const joined_step &s)
     const int each = a.dim + 2;
     w.each_own(a.heads * a.dim, [&](int i) {
         if (i >= a.heads * a.dim) return;
-        const gathered all = gather_parts(w.vectors + a.parts + i / a.dim * a.splits * each, a.splits, each, i % a.dim);
+        const gathered all =
+            gather_parts(w.vectors + a.parts + i / a.dim * a.splits * each, a.splits, each, i % a.dim);
         w.put(s, a.y + i, __fdividef(all.value, all.total));
     });
 }
@@ -543,7 +557,8 @@ __device__ inline float or_else(float given, float otherwise)
 }
 
 /* What class or bit k of a head scores with this logit: the best class is taken, and bits above 0. */
-__device__ inline float score_of(const xph_head &head, const joined_rule &how, float logit, float noise, bool was_on)
+__device__ inline float score_of(const xph_head &head, const joined_rule &how, float logit, float noise,
+                                 bool was_on)
 {
     if (how.deterministic) {
         if (head.kind == EXPHIL_CATEGORICAL) return logit;
@@ -602,7 +617,8 @@ struct drawer {
                 const float4 x = *reinterpret_cast<const float4 *>(hidden + c);
                 XPH_UNROLL
                 for (int i = 0; i < ONCE; i++)
-                    sum[i] = add_quad(x, numbers_at(v + i * JOINED_WARPS * p.width, c, there(i) ? p.width : 0), sum[i]);
+                    sum[i] = add_quad(
+                        x, numbers_at(v + i * JOINED_WARPS * p.width, c, there(i) ? p.width : 0), sum[i]);
             }
             XPH_KEEP_LOOP
             for (int c = w.lane; !p.draws_quads && c < p.width; c += WARP) {
@@ -617,7 +633,8 @@ struct drawer {
             if (p.bias) logit += load(p.bias + l);
             if (p.base != NOWHERE) logit += w.vectors[p.base + l];
             if (p.y) p.y[w.row * p.ld_y + l] = logit;
-            scores[l] = score_of(head, p.rule[h], logit, w.vectors[p.noise_at + l], k < 32 && before >> k & 1u);
+            scores[l] =
+                score_of(head, p.rule[h], logit, w.vectors[p.noise_at + l], k < 32 && before >> k & 1u);
         }
     }
     __device__ int32_t take(const xph_head &head) const
@@ -731,6 +748,7 @@ int joined_room(unsigned blocks, size_t shared_bytes)
 int joined_launch(const joined_program &program, unsigned blocks, int64_t rows, cudaStream_t stream)
 {
     const size_t bytes = static_cast<size_t>(program.floats) * sizeof(float);
-    XPH_LAUNCH_CLUSTER((joined<>), blocks, dim3(as_grid(rows * blocks)), dim3(JOINED_THREADS), bytes, stream, program);
+    XPH_LAUNCH_CLUSTER((joined<>), blocks, dim3(as_grid(rows * blocks)), dim3(JOINED_THREADS), bytes, stream,
+                       program);
     return cudaGetLastError();
 }

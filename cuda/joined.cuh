@@ -91,9 +91,10 @@ struct joined_step {
     };
 };
 /* flags */
-constexpr uint8_t JOINED_SILU = 1;   /* odd: of x; norm: of y */
-constexpr uint8_t JOINED_QUADS = 2;  /* rnn: weights and state are read four numbers at a time */
-constexpr uint8_t JOINED_RATES = 4;  /* scan: rates are, else they are the logarithms of what they are made of */
+constexpr uint8_t JOINED_SILU = 1;  /* odd: of x; norm: of y */
+constexpr uint8_t JOINED_QUADS = 2; /* rnn: weights and state are read four numbers at a time */
+constexpr uint8_t JOINED_RATES =
+    4; /* scan: rates are, else they are the logarithms of what they are made of */
 constexpr uint8_t JOINED_COUNTS = 8; /* scan: rate n is that of n + 1, and rates is NULL */
 
 struct joined_table {
@@ -116,7 +117,8 @@ struct joined_program {
     xph_embed_args embed;
     int32_t row_width, row;
     /* what is drawn: places of trunk, of what logits start from, and of numbers that are fetched at the beginning */
-    int32_t width, heads, logits, z, base, noise_at, previous_at, ld_noise, ld_previous, ld_actions, ld_y, draws_quads;
+    int32_t width, heads, logits, z, base, noise_at, previous_at, ld_noise, ld_previous, ld_actions, ld_y,
+        draws_quads;
     const float *v, *bias, *e, *noise;
     const int32_t *previous;
     int32_t *actions;

@@ -24,7 +24,7 @@ struct vector {
     const float *first;
     int64_t width, ld, skipped; /* skipped: numbers before it that were made with it */
     int place, maker;           /* step that made it */
-    bool owned, met;  /* by elements, else every block has all; the blocks met after it was made */
+    bool owned, met;            /* by elements, else every block has all; the blocks met after it was made */
 };
 
 struct planner {
@@ -203,7 +203,8 @@ void plan(planner *to, const xph_norm_args &a)
     if (!step) return;
     const int x = to->read(a.x, a.width, a.ldx, false), y = to->write(a.y, a.width, a.ldy, false);
     step->flags = a.act == XPH_ACT_SILU ? JOINED_SILU : 0;
-    step->norm = {floats_at(a.gain), floats_at(a.shift), static_cast<float>(a.epsilon), as_int(a.width), x, y};
+    step->norm = {
+        floats_at(a.gain), floats_at(a.shift), static_cast<float>(a.epsilon), as_int(a.width), x, y};
 }
 
 void plan(planner *to, const xph_conv_args &a)
@@ -213,14 +214,19 @@ void plan(planner *to, const xph_conv_args &a)
     joined_step *step = to->add(JOINED_CONV);
     if (!step) return;
     const int x = to->read(a.x, a.width, a.ldx, true), y = to->write(a.y, a.width, a.ldy, true);
-    step->conv = {floats_at(a.w), floats_at(a.bias), to->state(a.state_in, a.state_out, a.ld_state),
-                  as_int(a.width), as_int(a.taps), x, y};
+    step->conv = {floats_at(a.w),
+                  floats_at(a.bias),
+                  to->state(a.state_in, a.state_out, a.ld_state),
+                  as_int(a.width),
+                  as_int(a.taps),
+                  x,
+                  y};
 }
 
 void plan(planner *to, const xph_scan_args &a)
 {
-    to->refuse_unless(a.time == 1 && !a.reset && !a.plain_delta && !a.plain_a && a.states >= 1 && a.states <= 32 &&
-                      a.width < FAR / 32);
+    to->refuse_unless(a.time == 1 && !a.reset && !a.plain_delta && !a.plain_a && a.states >= 1 &&
+                      a.states <= 32 && a.width < FAR / 32);
     if (!to->begin(a.type, a.batch)) return;
     joined_step *step = to->add(JOINED_SCAN);
     if (!step) return;
@@ -253,19 +259,21 @@ void plan(planner *to, const xph_rnn_args &a)
     joined_step *step = to->add(JOINED_RNN);
     if (!step) return;
     const int gx = to->read(a.gx, (lstm ? 4 : 3) * a.hidden, a.ldgx, true, a.hidden);
-    const int y = to->write(a.y, a.hidden, a.ldy, true), state = to->state(a.state_in, a.state_out, a.ld_state);
+    const int y = to->write(a.y, a.hidden, a.ldy, true),
+              state = to->state(a.state_in, a.state_out, a.ld_state);
     if (in_fours(a.w, a.hidden) && in_fours(a.state_in, a.ld_state)) step->flags = JOINED_QUADS;
     step->rnn = {floats_at(a.w), floats_at(a.bias), state, as_int(a.hidden), lstm, gx, y};
 }
 
 void plan(planner *to, const xph_attention_args &a)
 {
-    to->refuse_unless(a.time == 1 && !a.reset && !a.saved && a.dim <= WARP * JOINED_COLUMNS && a.window < FAR / 1024 &&
-                      a.heads * a.dim < 1024 * 16);
+    to->refuse_unless(a.time == 1 && !a.reset && !a.saved && a.dim <= WARP * JOINED_COLUMNS &&
+                      a.window < FAR / 1024 && a.heads * a.dim < 1024 * 16);
     if (!to->begin(a.type, a.batch)) return;
     joined_step *attend = to->add(JOINED_ATTEND);
     if (!attend) return;
-    const int64_t splits = a.heads < to->blocks ? to->blocks / a.heads : 1, each = a.dim + 2, span = a.heads * a.dim;
+    const int64_t splits = a.heads < to->blocks ? to->blocks / a.heads : 1, each = a.dim + 2,
+                  span = a.heads * a.dim;
     const int qkv = to->read(a.qkv, 3 * span, a.ldqkv, false);
     const int parts = to->room(a.heads * splits * each), own = to->room(JOINED_WARPS * each);
     attend->spreads = 1;
@@ -455,8 +463,8 @@ bool xph_joined_fits(const xph_joined_op *calls, int64_t count)
     return plan_for_device(&to, calls, count, nullptr, 0);
 }
 
-int xph_joined_run(const xph_joined_op *calls, int64_t count, const xph_download *results, int64_t result_count,
-               cudaStream_t stream)
+int xph_joined_run(const xph_joined_op *calls, int64_t count, const xph_download *results,
+                   int64_t result_count, cudaStream_t stream)
 {
     static const xph_download none = {};
     planner to;

@@ -94,8 +94,8 @@ int xph_ranks(const xph_ranks_args *args, struct CUstream_st *stream);
 /* A frame of play in one launch (joined_plan.cu; joins and run_joined of table A): a cudaError_t, XPH_CUDA_REFUSED or
  * XPH_CUDA_NO_ROOM. */
 bool xph_joined_fits(const xph_joined_op *calls, int64_t count);
-int xph_joined_run(const xph_joined_op *calls, int64_t count, const xph_download *results, int64_t result_count,
-               struct CUstream_st *stream);
+int xph_joined_run(const xph_joined_op *calls, int64_t count, const xph_download *results,
+                   int64_t result_count, struct CUstream_st *stream);
 
 /* Runs what args of another operation hold of it (table A, of query). */
 static inline int xph_cuda_run(const xph_kernel *kernel, const void *args, struct CUstream_st *stream)

@@ -75,8 +75,8 @@ __device__ inline float scan_sigmoid(float x)
 /* The states of a lane one frame on; returns the channel's sum of c h, in all its lanes. cut is the same for all lanes of
  * a warp, and rare: a branch clears the states, or every frame would choose each of them. */
 template <int PADDED, int LANES>
-__device__ inline float scan_advance(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES], float delta,
-                                float inflow, bool cut, const float *b, const float *c)
+__device__ inline float scan_advance(float (&h)[PADDED / LANES], const float (&rate)[PADDED / LANES],
+                                     float delta, float inflow, bool cut, const float *b, const float *c)
 {
     constexpr int CHAIN = PADDED / CHAINS, OWN = CHAINS / LANES;
     float sum[OWN];

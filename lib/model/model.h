@@ -106,10 +106,10 @@ int64_t xph_model_param_at(const exphil_model *model, int64_t element);
 
 typedef struct xph_net xph_net;
 enum {
-    XPH_NET_TRAIN = 1,     /* keeps what backward needs */
-    XPH_NET_INLINE = 2,    /* one thread, for play */
-    XPH_NET_PLAIN = 4,     /* attention by the plain method: the same bits however frames are cut up */
-    XPH_NET_BF16 = 8,      /* training: what stays for backward is bfloat16 (segment.c) */
+    XPH_NET_TRAIN = 1,      /* keeps what backward needs */
+    XPH_NET_INLINE = 2,     /* one thread, for play */
+    XPH_NET_PLAIN = 4,      /* attention by the plain method: the same bits however frames are cut up */
+    XPH_NET_BF16 = 8,       /* training: what stays for backward is bfloat16 (segment.c) */
     XPH_NET_DRAWS_ALL = 16, /* sample draws on all rows, not on the last frame of every stream */
     XPH_NET_JOINS = 32      /* for xph_net_play alone, without resets */
 };

@@ -420,8 +420,7 @@ exphil_status xph_net_sample(xph_net *net, const void *weights, const void *pack
 /* Another kernel than those of its steps may refuse, and then they are run one by one for good. */
 static exphil_status run_joined(xph_net *net, const xph_download *results, int64_t count)
 {
-    exphil_status status =
-        net->backend->run_joined(net->stream, net->calls, net->call_count, results, count);
+    exphil_status status = net->backend->run_joined(net->stream, net->calls, net->call_count, results, count);
     if (status == EXPHIL_E_UNSUPPORTED) {
         net->joins = false;
         net->refused = net->recording;

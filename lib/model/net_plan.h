@@ -108,11 +108,11 @@ struct xph_net {
     size_t kept_bytes;           /* of the arena: what stays from forward to backward */
     xph_spare *spares;           /* live as long as the net: recordings may hold them */
     bool recording, refused;     /* refused: something in this recording */
-    xph_joined_op *calls;             /* of blocks and draw, for the device to do in one launch */
+    xph_joined_op *calls;        /* of blocks and draw, for the device to do in one launch */
     int64_t call_count;
-    bool joins;                  /* it does, and has not refused */
-    bool fuses;                  /* there is a step of heads and loss in one, and it is not refused */
-    int32_t now;                 /* XPH_WHEN_APART or FUSED: which steps run */
+    bool joins;  /* it does, and has not refused */
+    bool fuses;  /* there is a step of heads and loss in one, and it is not refused */
+    int32_t now; /* XPH_WHEN_APART or FUSED: which steps run */
 };
 
 /* What the forward of a block leaves for its backward; every layer uses `more` in its own order. stored:

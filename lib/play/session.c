@@ -274,7 +274,8 @@ static exphil_status build(exphil_session *session, const exphil_model *model, c
     session->history = xph_play_history_of(session->shape);
     session->state_bytes = session->windowed ? 0 : (size_t)session->shape->state * session->shape->real_bytes;
     const uint32_t joins = session->windowed ? 0 : XPH_NET_JOINS;
-    XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE | joins, &session->net, error));
+    XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE | joins, &session->net,
+                           error));
     XPH_TRY(allocate(session, error));
     session->play_hash = hash_play(session, model);
     seed_streams(session);

@@ -131,7 +131,7 @@ static int64_t list_results(const exphil_session *session, xph_download results[
     int64_t n = 0;
     if (session->actions != session->d_actions)
         results[n++] = (xph_download){session->actions, session->d_actions,
-                                    streams * (size_t)shape->heads * sizeof(int32_t)};
+                                      streams * (size_t)shape->heads * sizeof(int32_t)};
     results[n++] = (xph_download){to, xph_net_logits(session->net), count * shape->real_bytes};
     if (!session->values) return n;
     to = session->wide ? (void *)(session->wide + count) : (void *)session->fresh_values;

@@ -26,7 +26,9 @@ DIFFER = 0.02
 # the kernel, number of the instruction or None, taken.
 HINTS = []
 
-Total = collections.namedtuple("Total", "instructions longest bytes reads writes asked unknown operations blocks assumed")
+# meetings: barriers of a cluster that a block comes to.
+Total = collections.namedtuple(
+    "Total", "instructions longest bytes reads writes asked unknown operations blocks assumed meetings")
 
 
 def machine(folder):
@@ -247,13 +249,15 @@ def bytes_of_lane(name):
     return decode.bytes_of(name.split(".")[1:])
 
 
-def total_of(blocks, grid, code):
-    operations, assumed, unknown = collections.Counter(), collections.Counter(), 0.0
+def total_of(blocks, grid, warps, code):
+    operations, assumed, unknown, met = collections.Counter(), collections.Counter(), 0.0, 0.0
     for place in {place for b in blocks for place in b[3]}:
         executed = means(blocks, grid, lambda b, at=place: b[3][at].executed if at in b[3] else 0)
         kind, each = operation_of(code.lines[place][1])
         if kind:
             operations[kind] += executed * each
+        if code.lines[place][1].startswith("UCGABAR_ARV"):
+            met += executed
         lanes = means(blocks, grid, lambda b, at=place: b[3][at].unknown if at in b[3] else 0)
         unknown += lanes * bytes_of_lane(code.lines[place][1])
         for what in ("taken", "passed"):
@@ -262,8 +266,13 @@ def total_of(blocks, grid, code):
     reads, writes = (SECTOR * sectors_of(blocks, grid, w) for w in (False, True))
     asked = SECTOR * means(blocks, grid, lambda b: sum(r.sectors for r in b[3].values()))
     instructions, longest = means(blocks, grid, lambda b: b[1]), max(b[2] for b in blocks)
+    count = grid[0] * grid[1] * grid[2]
     return Total(instructions, longest, reads + writes + unknown, reads, writes, asked, unknown, dict(operations), len(blocks),
-                 dict(assumed))
+                 dict(assumed), met / count / warps)
+
+
+def warps_of(launch):
+    return -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
 
 
 def differ(blocks, grid):
@@ -279,7 +288,7 @@ def totals(program, listing, codes):
     varied = [i for i, launch in enumerate(launches) if differ(found[i], launch.grid)]
     for i, blocks in zip(varied, run(program, listing, built, set(varied), MANY) if varied else []):
         found[i] = blocks
-    return [total_of(blocks, launch.grid, built[launch.kernel]) for launch, blocks in zip(launches, found)]
+    return [total_of(blocks, launch.grid, warps_of(launch), built[launch.kernel]) for launch, blocks in zip(launches, found)]
 
 
 def explained(launch, total, code):

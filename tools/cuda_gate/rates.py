@@ -6,12 +6,14 @@
               ex2, rcp, ...; 64 of f64. Four schedulers, each of which gives one warp an instruction a clock
   launch      2.7 us from one kernel of a graph to the next. Launches overlap (cuda/launch.cuh), which saves the ramps of a
               kernel; how much is not known without a card, so that the figure stays
+  meeting     0.25 us, a barrier of a cluster's blocks; published figures are 190 to 250 ns
   link        50 GB/s, PCIe 5 as it is reached; only what the stream of an update or step itself copies
 """
 MULTIPROCESSORS = 132
 CLOCK = 1.755e9
 SCHEDULERS = 4
 LAUNCH = 2.7e-6
+MEETING = 0.25e-6
 LINK = 50e9
 BANDWIDTH = {"H100": 3.0e12, "H200": 4.3e12}
 PEAK = {"half": 989.4e12, "tf32": 494.7e12, "f32": 66.9e12, "f64": 33.5e12, "mufu": 16 * MULTIPROCESSORS * CLOCK}

@@ -115,8 +115,10 @@ static int64_t play_both(both *b, double *worst)
         operations = emulated_gpu()->count().operations;
         play_logits(b->here, b->frames, b->want);
         play_logits(b->there, b->frames, b->got);
-        for (int64_t i = 0; i < logits; i++) *worst = fmax(*worst, fabs((double)b->got[i] - (double)b->want[i]));
-        assert_memory_equal(b->asked, b->answered, (size_t)(b->streams * b->frames->heads) * sizeof *b->asked);
+        for (int64_t i = 0; i < logits; i++)
+            *worst = fmax(*worst, fabs((double)b->got[i] - (double)b->want[i]));
+        assert_memory_equal(b->asked, b->answered,
+                            (size_t)(b->streams * b->frames->heads) * sizeof *b->asked);
     }
     return operations;
 }
@@ -146,25 +148,26 @@ static exphil_model_config config_of(const shape *s)
 
 static const shape shapes[] = {
     {"mamba", 1, 0, 0, 0, 0, 0, 0, 0, true},
-    {"mamba", 3, 256, 128, 16, 16, 4, 0, 0, true},       /* blocks have elements of the same numbers */
-    {"mamba mamba", 1, 72, 40, 5, 3, 3, 1, 0, true},     /* and of others */
-    {"mamba", 2, 37, 21, 32, 7, 7, 1, 1, true},          /* rows that are not read four numbers at a time */
+    {"mamba", 3, 256, 128, 16, 16, 4, 0, 0, true},   /* blocks have elements of the same numbers */
+    {"mamba mamba", 1, 72, 40, 5, 3, 3, 1, 0, true}, /* and of others */
+    {"mamba", 2, 37, 21, 32, 7, 7, 1, 1, true},      /* rows that are not read four numbers at a time */
     {"mamba", 1, 24, 0, 1, 1, 2, 0, 0, true},
-    {"mamba", 1, 24, 0, 33, 0, 0, 0, 0, false},          /* more states than a lane holds */
+    {"mamba", 1, 24, 0, 33, 0, 0, 0, 0, false}, /* more states than a lane holds */
     {"mamba", 1, 24, 0, 0, 0, 16, 0, 0, true},
     {"mamba_exphil", 16, 40, 0, 9, 0, 0, 0, 0, true},
-    {"mamba", 17, 0, 0, 0, 0, 0, 0, 0, false},           /* more rows than pay */
+    {"mamba", 17, 0, 0, 0, 0, 0, 0, 0, false}, /* more rows than pay */
     {"lstm", 2, 256, 0, 0, 0, 0, 0, 0, true},
     {"gru", 3, 100, 0, 0, 0, 0, 0, 0, true},
     {"lstm_bare", 1, 30, 0, 0, 0, 0, 1, 0, true},
     {"gru_bare lstm", 1, 0, 0, 0, 0, 0, 0, 1, true},
     {"ffn_gelu", 1, 96, 0, 0, 0, 0, 0, 0, true},
-    {"ffn mlp", 2, 300, 0, 0, 0, 0, 0, 0, true},         /* products longer than a turn, wide norms */
+    {"ffn mlp", 2, 300, 0, 0, 0, 0, 0, 0, true},                /* products longer than a turn, wide norms */
     {"lstm_only gru_only mamba", 3, 0, 0, 0, 0, 0, 0, 0, true}, /* copies */
     {"relu dense norm", 1, 0, 0, 0, 0, 0, 0, 0, true},
     {"mamba attention", 1, 0, 0, 0, 0, 0, 0, 0, true},
     {"attention", 3, 256, 0, 0, 0, 0, 1, 0, true},
-    {"mamba mamba mamba mamba mamba", 1, 0, 0, 0, 0, 0, 0, 0, false}, /* more than the parameters of a launch hold */
+    {"mamba mamba mamba mamba mamba", 1, 0, 0, 0, 0, 0, 0, 0,
+     false}, /* more than the parameters of a launch hold */
 };
 
 static void plays_as_the_cpu(const shape *s, int32_t deterministic)
@@ -323,9 +326,12 @@ static void room_that_is_gone_is_told_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_play_as_the_cpu),       cmocka_unit_test(orders_give_the_same_bits),
-        cmocka_unit_test(states_come_back),             cmocka_unit_test(asked_for_it_is_not_joined),
-        cmocka_unit_test(without_room_it_is_not_joined), cmocka_unit_test(room_that_is_gone_is_told_once),
+        cmocka_unit_test(shapes_play_as_the_cpu),
+        cmocka_unit_test(orders_give_the_same_bits),
+        cmocka_unit_test(states_come_back),
+        cmocka_unit_test(asked_for_it_is_not_joined),
+        cmocka_unit_test(without_room_it_is_not_joined),
+        cmocka_unit_test(room_that_is_gone_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

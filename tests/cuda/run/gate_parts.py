@@ -245,7 +245,7 @@ def cost(name, us, head=None, grid=(1, 1, 1), instructions=100.0):
 
 def test_estimates():
     launch = launches.Launch("s", "kernel", (132, 1, 1), (128, 1, 1), 1, 0, "")
-    found = count.Total(132 * 4e6, 1e6, 0, 0, 0, 0, 0, {}, 1, {})
+    found = count.Total(132 * 4e6, 1e6, 0, 0, 0, 0, 0, {}, 1, {}, 0)
 
     def clocks(launch, instructions):
         return round(costs.issue_seconds(launch, found._replace(instructions=instructions), 4) * rates.CLOCK)

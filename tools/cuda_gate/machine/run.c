@@ -261,7 +261,8 @@ static void begin_warp(const machine *m, warp *w, unsigned index)
     memset(w, 0, sizeof *w);
     w->index = index;
     w->live = left >= LANES ? ALL : (1u << left) - 1;
-    w->known[RZ] = w->known[REGISTERS - 1] = ALL;
+    /* What is in a register that nothing was written to does not matter; bits of it are set one by one. */
+    for (int i = 0; i < REGISTERS; i++) w->known[i] = ALL;
     w->predicate[PT] = w->predicate[PREDICATES - 1] = ALL;
     w->predicate_known[PT] = w->predicate_known[PREDICATES - 1] = ALL;
     add_group(w, w->live, 0);
