@@ -1,12 +1,16 @@
 /* Causal depthwise convolution of 1 to 16 taps with SiLU, forward (one frame is a chunk of one) and gradient.
  *
- * A thread walks a channel through time with the last inputs in registers, and reads AHEAD frames at a time.
- * Forward cuts time into spans and reads the inputs before each span again, so that few streams fill a GPU
- * too; where a reset lies in between these inputs are zero, and before the first frame they are the carried
- * state. Zeros times weights are added like any input, so that the bits do not depend on where a span begins.
+ * A thread walks a channel, or two side by side where rows allow to move two numbers at once, through time with the
+ * last inputs in registers, and reads AHEAD frames at a time. Forward cuts time into spans and reads the inputs
+ * before each span again, so that few streams fill a GPU too; where a reset lies in between these inputs are zero, and
+ * before the first frame they are the carried state. Zeros times weights are added like any input, so that the bits do
+ * not depend on where a span begins.
  *
  * The gradient walks back: the sum before SiLU is recomputed from the inputs, and its gradients in the frames
  * ahead stay in registers. The thread sums dw and dbias over a stream, fold over the streams.
+ *
+ * The lanes of a warp read the resets of 32 frames at once. AHEAD frames that no reset touches, nor the first or
+ * the last frame of the stream, take a branch without conditions. It does the same operations.
  *
  * Kernels are made for TAPS = 1, 2, 3, 4, 8 and 16; with 8 and 16 the convolution may have fewer, the last of
  * them.
@@ -19,6 +23,7 @@ namespace
 
 constexpr int THREADS = 128, AHEAD = 8, MOST_TAPS = 16;
 constexpr int64_t SPAN = 64;
+static_assert(AHEAD + MOST_TAPS - 1 <= WARP, "the lanes of a warp read the resets that AHEAD frames see");
 
 /* Taps that the kernel has and the convolution has not; they come first. */
 template <int TAPS> __device__ inline int missing(const xph_conv_args &a)
@@ -26,26 +31,53 @@ template <int TAPS> __device__ inline int missing(const xph_conv_args &a)
     return TAPS <= 4 ? 0 : TAPS - static_cast<int>(a.taps);
 }
 
-/* Frame t of the channel as frames of this chunk see it; before the first one what was carried. */
-template <class Stored>
-__device__ inline float input_at(const xph_conv_args &a, int64_t stream, int64_t t, int64_t channel)
+/* Channels of a thread, of one stream. A thread without channels of its own goes along with the first ones and writes
+ * nothing: its warp reads resets together. */
+template <int EACH> struct place {
+    int64_t stream, row, channel; /* row: of frame 0 */
+    bool mine;
+
+    __device__ explicit place(const xph_conv_args &a)
+        : stream(blockIdx.x), row(stream * a.time),
+          channel((int64_t(blockIdx.y) * THREADS + threadIdx.x) * EACH), mine(channel < a.width)
+    {
+        if (!mine) channel = 0;
+    }
+};
+
+/* What is carried stands before frame 0. */
+__device__ inline float carried_at(const xph_conv_args &a, int64_t stream, int64_t t, int64_t channel)
 {
-    if (t >= 0) return load(static_cast<const Stored *>(a.x) + (stream * a.time + t) * a.ldx + channel);
     const float *state = static_cast<const float *>(a.state_in);
     const int64_t row = t + a.taps - 1;
     return state && row >= 0 ? state[stream * a.ld_state + row * a.width + channel] : 0.0f;
 }
 
-__device__ inline bool cut_at(const xph_conv_args &a, int64_t stream, int64_t t)
+/* Frame t of the channels as frames of this chunk see it. */
+template <class Stored, int EACH>
+__device__ inline void inputs_at(const xph_conv_args &a, const place<EACH> &p, int64_t t, float (&x)[EACH])
 {
-    return a.reset && t >= 0 && a.reset[stream * a.time + t];
+    if (t >= 0) {
+        load_group(static_cast<const Stored *>(a.x) + (p.row + t) * a.ldx + p.channel, x);
+        return;
+    }
+    XPH_UNROLL
+    for (int e = 0; e < EACH; e++) x[e] = carried_at(a, p.stream, t, p.channel + e);
+}
+
+/* Bit k: a reset at first + k by. */
+__device__ inline unsigned cuts_from(const xph_conv_args &a, int64_t row, int64_t first, int by)
+{
+    if (!a.reset) return 0;
+    const int64_t t = first + static_cast<int>(threadIdx.x % WARP) * by;
+    return __ballot_sync(ALL_LANES, t >= 0 && t < a.time && a.reset[row + t]);
 }
 
 template <int TAPS> struct weights {
     float w[TAPS], bias;
     int first; /* of the taps that are there */
 
-    __device__ weights(const xph_conv_args &a, int64_t channel)
+    __device__ void read(const xph_conv_args &a, int64_t channel)
     {
         const float *own = static_cast<const float *>(a.w) + channel * a.taps;
         first = missing<TAPS>(a);
@@ -65,155 +97,204 @@ template <int TAPS> struct weights {
 
 /* ---- forward ---- */
 
-/* x[TAPS - 1] is the newest input, the frame before t0. */
-template <class Stored, int TAPS>
-__device__ inline void enter(float (&x)[TAPS], const xph_conv_args &a, int64_t stream, int64_t t0,
-                             int64_t channel)
+template <int TAPS> struct inputs {
+    float x[TAPS]; /* the newest comes last */
+
+    __device__ void push(float newest, bool cut)
+    {
+        XPH_UNROLL
+        for (int j = 0; j + 1 < TAPS; j++) x[j] = cut ? 0.0f : x[j + 1];
+        x[TAPS - 1] = newest;
+    }
+};
+
+/* The newest input is that of the frame before t0. */
+template <class Stored, int TAPS, int EACH>
+__device__ inline void enter(inputs<TAPS> (&seen)[EACH], const xph_conv_args &a, const place<EACH> &p,
+                             int64_t t0)
 {
-    bool open = true;
-    x[0] = 0.0f;
+    const unsigned cuts = cuts_from(a, p.row, t0 - 1, -1);
+    XPH_UNROLL
+    for (int e = 0; e < EACH; e++) seen[e].x[0] = 0.0f;
     XPH_UNROLL
     for (int k = 1; k < TAPS; k++) {
-        x[TAPS - k] = open ? input_at<Stored>(a, stream, t0 - k, channel) : 0.0f;
-        open = open && !cut_at(a, stream, t0 - k);
+        float x[EACH];
+        inputs_at<Stored>(a, p, t0 - k, x);
+        const bool cut = cuts & ((1u << (k - 1)) - 1);
+        XPH_UNROLL
+        for (int e = 0; e < EACH; e++) seen[e].x[TAPS - k] = cut ? 0.0f : x[e];
     }
 }
 
-template <int TAPS> __device__ inline void push(float (&x)[TAPS], float newest, bool cut)
+/* AHEAD frames from t on. WHOLE: all of them are there, and no reset. */
+template <bool WHOLE, class Stored, int TAPS, int EACH>
+__device__ inline void frames(const xph_conv_args &a, const place<EACH> &p,
+                              const weights<TAPS> (&weight)[EACH], inputs<TAPS> (&seen)[EACH],
+                              const float (&next)[AHEAD][EACH], unsigned cuts, int64_t t, int64_t t1)
 {
+    Stored *y = static_cast<Stored *>(a.y) + (p.row + t) * a.ldy + p.channel;
     XPH_UNROLL
-    for (int j = 0; j + 1 < TAPS; j++) x[j] = cut ? 0.0f : x[j + 1];
-    x[TAPS - 1] = newest;
+    for (int i = 0; i < AHEAD; i++, y += a.ldy) {
+        float out[EACH];
+        if (!WHOLE && t + i >= t1) continue;
+        XPH_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            seen[e].push(next[i][e], !WHOLE && cuts >> i & 1);
+            out[e] = silu(weight[e].sum(seen[e].x));
+        }
+        if (p.mine) store_group(y, out);
+    }
 }
 
-template <class Stored, int TAPS>
+template <int TAPS, int EACH>
+__device__ inline void leave(const xph_conv_args &a, const place<EACH> &p, const inputs<TAPS> (&seen)[EACH])
+{
+    float *out = static_cast<float *>(a.state_out);
+    if (!out || !p.mine) return;
+    XPH_UNROLL
+    for (int j = 1; j < TAPS; j++) {
+        const int64_t row = j - 1 - missing<TAPS>(a);
+        XPH_UNROLL
+        for (int e = 0; e < EACH; e++)
+            if (row >= 0) out[p.stream * a.ld_state + row * a.width + p.channel + e] = seen[e].x[j];
+    }
+}
+
+template <class Stored, int TAPS, int EACH>
 __global__ void __launch_bounds__(THREADS) conv_frames(const xph_conv_args a, int64_t span)
 {
     XPH_ENTER();
-    const int64_t stream = blockIdx.x, channel = int64_t(blockIdx.y) * THREADS + threadIdx.x;
+    const place<EACH> p(a);
     const int64_t t0 = blockIdx.z * span, t1 = t0 + span < a.time ? t0 + span : a.time;
-    if (channel >= a.width) return;
-    const weights<TAPS> weight(a, channel);
-    float x[TAPS];
-    enter<Stored>(x, a, stream, t0, channel);
-    for (int64_t t = t0; t < t1; t += AHEAD) {
-        float next[AHEAD];
-        bool cut[AHEAD];
-        XPH_UNROLL
-        for (int i = 0; i < AHEAD; i++) {
-            if (t + i >= t1) continue;
-            next[i] = input_at<Stored>(a, stream, t + i, channel);
-            cut[i] = cut_at(a, stream, t + i);
-        }
-        XPH_UNROLL
-        for (int i = 0; i < AHEAD; i++) {
-            if (t + i >= t1) continue;
-            push(x, next[i], cut[i]);
-            store(static_cast<Stored *>(a.y) + (stream * a.time + t + i) * a.ldy + channel,
-                  silu(weight.sum(x)));
-        }
-    }
-    float *out = static_cast<float *>(a.state_out);
-    if (!out || t1 < a.time) return;
+    weights<TAPS> weight[EACH];
+    inputs<TAPS> seen[EACH];
     XPH_UNROLL
-    for (int j = 1; j < TAPS; j++) {
-        const int64_t row = j - 1 - weight.first;
-        if (row >= 0) out[stream * a.ld_state + row * a.width + channel] = x[j];
+    for (int e = 0; e < EACH; e++) weight[e].read(a, p.channel + e);
+    enter<Stored>(seen, a, p, t0);
+    for (int64_t t = t0; t < t1; t += AHEAD) {
+        float next[AHEAD][EACH];
+        const bool all = t + AHEAD <= t1;
+        const Stored *x = static_cast<const Stored *>(a.x) + (p.row + t) * a.ldx + p.channel;
+        XPH_UNROLL
+        for (int i = 0; i < AHEAD; i++, x += a.ldx)
+            if (all || t + i < t1) load_group(x, next[i]);
+        const unsigned cuts = cuts_from(a, p.row, t, 1) & ((1u << AHEAD) - 1);
+        if (all && !cuts)
+            frames<true, Stored>(a, p, weight, seen, next, 0, t, t1);
+        else
+            frames<false, Stored>(a, p, weight, seen, next, cuts, t, t1);
     }
+    if (t1 == a.time) leave(a, p, seen);
 }
 
 /* ---- gradient ---- */
 
-/* The walk back: what a thread knows at frame t. */
+/* The walk back: what a thread knows of a channel at frame t. */
 template <int TAPS> struct walk {
     float x[TAPS];     /* inputs t-TAPS+1 .. t as they lie in memory */
     float ahead[TAPS]; /* gradient of the sum before SiLU at t, t+1, ...; 0 where a reset lies between */
     float dw[TAPS], dbias, columns; /* columns: of dx */
-    unsigned cuts;                  /* bit k: a reset at t - k */
-    bool open;                      /* no reset from t+1 to the end: t may be in the state that goes out */
+
+    /* Input j as frame t sees it; bit k of cuts: a reset at t - k. */
+    __device__ float seen(int j, unsigned cuts) const
+    {
+        return cuts & ((1u << (TAPS - 1 - j)) - 1) ? 0.0f : x[j];
+    }
+    /* dx goes to frame t through the state that goes out; what goes through the frames that see it is added. */
+    __device__ float input_gradient(const weights<TAPS> &weight, float dx) const
+    {
+        XPH_UNROLL
+        for (int i = 0; i < TAPS; i++)
+            if (i < TAPS - weight.first) dx = fmaf(weight.w[TAPS - 1 - i], ahead[i], dx);
+        return dx;
+    }
+    __device__ void shift_ahead(float newest)
+    {
+        XPH_UNROLL
+        for (int i = TAPS - 1; i > 0; i--) ahead[i] = ahead[i - 1];
+        ahead[0] = newest;
+    }
+    /* One frame: gradients of the sum, the weights and, given what dx is without it, the input. */
+    __device__ float back(const weights<TAPS> &weight, unsigned cuts, float dy, float dx)
+    {
+        float in[TAPS];
+        XPH_UNROLL
+        for (int j = 0; j < TAPS; j++) in[j] = j < weight.first ? 0.0f : seen(j, cuts);
+        const float sum = weight.sum(in), d = dy * silu_slope(sum, sigmoid(sum));
+        XPH_UNROLL
+        for (int j = 0; j < TAPS; j++) dw[j] = fmaf(d, in[j], dw[j]);
+        dbias += d;
+        shift_ahead(d);
+        dx = input_gradient(weight, dx);
+        columns += dx;
+        if (cuts & 1) {
+            XPH_UNROLL
+            for (int i = 0; i < TAPS; i++) ahead[i] = 0.0f;
+        }
+        return dx;
+    }
+    /* On to the frame before. */
+    __device__ void step(float oldest)
+    {
+        XPH_UNROLL
+        for (int j = TAPS - 1; j > 0; j--) x[j] = x[j - 1];
+        x[0] = oldest;
+    }
 };
 
-/* Input j as frame t sees it. */
-template <int TAPS> __device__ inline float seen(const walk<TAPS> &k, int j)
-{
-    const unsigned between = (1u << (TAPS - 1 - j)) - 1;
-    return k.cuts & between ? 0.0f : k.x[j];
-}
-
-/* Gradient of the input at t: through the frames that see it, and through the state that goes out. */
-template <int TAPS>
-__device__ inline float input_gradient(const xph_conv_grad_args &g, const walk<TAPS> &k,
-                                       const weights<TAPS> &weight, int64_t stream, int64_t t,
-                                       int64_t channel)
+/* Gradient of the state that goes out, of the part of it that input t is. */
+__device__ inline float left_gradient(const xph_conv_grad_args &g, int64_t stream, int64_t t, int64_t channel)
 {
     const float *dout = static_cast<const float *>(g.dstate_out);
     const int64_t row = t - (g.fwd.time - g.fwd.taps + 1);
-    float dx = dout && k.open && row >= 0 && row < g.fwd.taps - 1
-                   ? dout[stream * g.fwd.ld_state + row * g.fwd.width + channel]
-                   : 0.0f;
-    XPH_UNROLL
-    for (int i = 0; i < TAPS; i++)
-        if (i < TAPS - weight.first) dx = fmaf(weight.w[TAPS - 1 - i], k.ahead[i], dx);
-    return dx;
+    return dout && row >= 0 && row < g.fwd.taps - 1
+               ? dout[stream * g.fwd.ld_state + row * g.fwd.width + channel]
+               : 0.0f;
 }
 
-template <int TAPS> __device__ inline void shift_ahead(walk<TAPS> *k, float newest)
+/* AHEAD frames from t back. WHOLE: all of them are there, none sees a reset or goes into the state. open: no reset from t+1 to
+ * the end, so that t may. */
+template <bool WHOLE, class Stored, int TAPS, int EACH>
+__device__ inline void frames_back(const xph_conv_grad_args &g, const place<EACH> &p,
+                                   const weights<TAPS> (&weight)[EACH], walk<TAPS> (&k)[EACH],
+                                   const float (&oldest)[AHEAD][EACH], const float (&dy)[AHEAD][EACH],
+                                   unsigned cuts, int64_t t, bool *open)
 {
+    Stored *to = static_cast<Stored *>(g.dx) + (p.row + t) * g.lddx + p.channel;
     XPH_UNROLL
-    for (int i = TAPS - 1; i > 0; i--) k->ahead[i] = k->ahead[i - 1];
-    k->ahead[0] = newest;
+    for (int i = 0; i < AHEAD; i++, to -= g.lddx) {
+        float dx[EACH];
+        if (!WHOLE && t - i < 0) continue;
+        XPH_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            const float left = !WHOLE && *open ? left_gradient(g, p.stream, t - i, p.channel + e) : 0.0f;
+            dx[e] = k[e].back(weight[e], WHOLE ? 0u : cuts >> i, dy[i][e], left);
+            k[e].step(oldest[i][e]);
+        }
+        if (p.mine) store_group(to, dx);
+        if (!WHOLE) *open = *open && !(cuts >> i & 1);
+    }
 }
 
-/* One frame: gradients of the sum, the weights and the input; then on to the frame before, whose oldest input and reset
- * are given. */
-template <class Stored, int TAPS>
-__device__ inline void back(const xph_conv_grad_args &g, walk<TAPS> *k, const weights<TAPS> &weight,
-                            int64_t stream, int64_t t, int64_t channel, float dy)
+template <class Stored, int TAPS, int EACH>
+__device__ inline void begin_walk(const xph_conv_args &a, const place<EACH> &p, walk<TAPS> (&k)[EACH])
 {
-    float x[TAPS];
-    XPH_UNROLL
-    for (int j = 0; j < TAPS; j++) x[j] = j < weight.first ? 0.0f : seen(*k, j);
-    const float sum = weight.sum(x), d = dy * silu_slope(sum, sigmoid(sum));
-    XPH_UNROLL
-    for (int j = 0; j < TAPS; j++) k->dw[j] = fmaf(d, x[j], k->dw[j]);
-    k->dbias += d;
-    shift_ahead(k, d);
-    const float dx = input_gradient(g, *k, weight, stream, t, channel);
-    k->columns += dx;
-    store(static_cast<Stored *>(g.dx) + (stream * g.fwd.time + t) * g.lddx + channel, dx);
-    if (!(k->cuts & 1)) return;
-    k->open = false;
-    XPH_UNROLL
-    for (int i = 0; i < TAPS; i++) k->ahead[i] = 0.0f;
-}
-
-template <int TAPS> __device__ inline void step_back(walk<TAPS> *k, float oldest, bool oldest_cut)
-{
-    XPH_UNROLL
-    for (int j = TAPS - 1; j > 0; j--) k->x[j] = k->x[j - 1];
-    k->x[0] = oldest;
-    k->cuts = k->cuts >> 1 | (oldest_cut ? 1u << (TAPS - 1) : 0u);
-}
-
-template <class Stored, int TAPS>
-__device__ inline walk<TAPS> begin_walk(const xph_conv_grad_args &g, int64_t stream, int64_t channel)
-{
-    walk<TAPS> k;
-    k.dbias = k.columns = 0.0f, k.cuts = 0, k.open = true;
     XPH_UNROLL
     for (int j = 0; j < TAPS; j++) {
-        const int64_t t = g.fwd.time - TAPS + j;
-        k.x[j] = input_at<Stored>(g.fwd, stream, t, channel);
-        k.cuts |= cut_at(g.fwd, stream, t) ? 1u << (TAPS - 1 - j) : 0u;
-        k.ahead[j] = k.dw[j] = 0.0f;
+        float x[EACH];
+        inputs_at<Stored>(a, p, a.time - TAPS + j, x);
+        XPH_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            k[e].x[j] = x[e];
+            k[e].ahead[j] = k[e].dw[j] = k[e].dbias = k[e].columns = 0.0f;
+        }
     }
-    return k;
 }
 
 /* The sums over the stream, and the gradient of the state that came in. */
 template <int TAPS>
 __device__ inline void end_walk(const xph_conv_grad_args &g, walk<TAPS> *k, const weights<TAPS> &weight,
-                                int64_t stream, int64_t channel)
+                                int64_t stream, int64_t channel, bool open)
 {
     const int64_t width = g.fwd.width, taps = g.fwd.taps;
     float *part = static_cast<float *>(g.scratch) + stream * width * (taps + 2);
@@ -223,43 +304,53 @@ __device__ inline void end_walk(const xph_conv_grad_args &g, walk<TAPS> *k, cons
         if (j >= weight.first) part[channel * taps + j - weight.first] = k->dw[j];
     part[width * taps + channel] = k->dbias;
     part[width * (taps + 1) + channel] = k->columns;
+    if (!din) return;
     XPH_UNROLL
     for (int t = -1; t > -TAPS; t--) {
         const int64_t row = t + g.fwd.taps - 1;
-        shift_ahead(k, 0.0f);
-        if (din && row >= 0)
+        k->shift_ahead(0.0f);
+        if (row >= 0)
             din[stream * g.fwd.ld_state + row * g.fwd.width + channel] =
-                input_gradient(g, *k, weight, stream, t, channel);
+                k->input_gradient(weight, open ? left_gradient(g, stream, t, channel) : 0.0f);
     }
 }
 
-template <class Stored, int TAPS>
+template <class Stored, int TAPS, int EACH>
 __global__ void __launch_bounds__(THREADS) conv_grad(const xph_conv_grad_args g)
 {
     XPH_ENTER();
     const xph_conv_args &a = g.fwd;
-    const int64_t stream = blockIdx.x, channel = int64_t(blockIdx.y) * THREADS + threadIdx.x;
-    if (channel >= a.width) return;
-    const weights<TAPS> weight(a, channel);
-    walk<TAPS> k = begin_walk<Stored, TAPS>(g, stream, channel);
+    const place<EACH> p(a);
+    weights<TAPS> weight[EACH];
+    walk<TAPS> k[EACH];
+    bool open = true;
+    XPH_UNROLL
+    for (int e = 0; e < EACH; e++) weight[e].read(a, p.channel + e);
+    begin_walk<Stored>(a, p, k);
     for (int64_t t = a.time - 1; t >= 0; t -= AHEAD) {
-        float oldest[AHEAD], dy[AHEAD];
-        bool cut[AHEAD];
+        float oldest[AHEAD][EACH], dy[AHEAD][EACH];
+        const Stored *x = static_cast<const Stored *>(a.x) + (p.row + t - TAPS) * a.ldx + p.channel;
+        const Stored *from = static_cast<const Stored *>(g.dy) + (p.row + t) * g.lddy + p.channel;
+        const bool all = t - AHEAD - TAPS + 1 >= 0;
         XPH_UNROLL
-        for (int i = 0; i < AHEAD; i++) {
-            if (t - i < 0) continue;
-            oldest[i] = input_at<Stored>(a, stream, t - i - TAPS, channel);
-            cut[i] = cut_at(a, stream, t - i - TAPS);
-            dy[i] = load(static_cast<const Stored *>(g.dy) + (stream * a.time + t - i) * g.lddy + channel);
+        for (int i = 0; i < AHEAD; i++, x -= a.ldx, from -= g.lddy) {
+            if (!all && t - i < 0) continue;
+            if (all)
+                load_group(x, oldest[i]);
+            else
+                inputs_at<Stored>(a, p, t - i - TAPS, oldest[i]);
+            load_group(from, dy[i]);
         }
-        XPH_UNROLL
-        for (int i = 0; i < AHEAD; i++) {
-            if (t - i < 0) continue;
-            back<Stored>(g, &k, weight, stream, t - i, channel, dy[i]);
-            step_back(&k, oldest[i], cut[i]);
-        }
+        const unsigned cuts = cuts_from(a, p.row, t, -1) & ((1u << (AHEAD + TAPS - 1)) - 1);
+        const bool into_state = g.dstate_out && t > a.time - TAPS;
+        if (all && !cuts && !into_state)
+            frames_back<true, Stored>(g, p, weight, k, oldest, dy, 0, t, &open);
+        else
+            frames_back<false, Stored>(g, p, weight, k, oldest, dy, cuts, t, &open);
     }
-    end_walk(g, &k, weight, stream, channel);
+    XPH_UNROLL
+    for (int e = 0; e < EACH; e++)
+        if (p.mine) end_walk(g, &k[e], weight[e], p.stream, p.channel + e, open);
 }
 
 /* ---- candidates ---- */
@@ -277,22 +368,55 @@ int64_t span_of(const xph_conv_args *a)
     return a->state_in == a->state_out || whole < span ? whole : span;
 }
 
-template <class Stored, int TAPS> int forward(const xph_conv_args *a, cudaStream_t stream)
+/* Two channels a thread where rows have pairs; few frames have few instructions, which then wait for each other. */
+constexpr int PAIR = 2;
+template <class Stored, int TAPS> bool has_pairs(const xph_conv_args *a)
+{
+    return TAPS <= 4 && a->time >= AHEAD && a->width % PAIR == 0 && grouped<Stored>(a->x, a->ldx, PAIR);
+}
+
+template <class Stored, int TAPS, int EACH> int forward_by(const xph_conv_args *a, cudaStream_t stream)
 {
     const int64_t span = span_of(a), spans = a->time ? blocks_of(a->time, span) : 1;
-    const dim3 grid(as_grid(a->batch), as_grid(blocks_of(a->width, THREADS)), as_grid(spans));
-    XPH_LAUNCH((conv_frames<Stored, TAPS>), grid, dim3(THREADS), 0, stream, *a, span);
+    const dim3 grid(as_grid(a->batch), as_grid(blocks_of(a->width, THREADS * EACH)), as_grid(spans));
+    XPH_LAUNCH((conv_frames<Stored, TAPS, EACH>), grid, dim3(THREADS), 0, stream, *a, span);
     return cudaGetLastError();
+}
+
+template <class Stored, int TAPS> int forward(const xph_conv_args *a, cudaStream_t stream)
+{
+    if constexpr (TAPS <= 4)
+        if (has_pairs<Stored, TAPS>(a) && grouped<Stored>(a->y, a->ldy, PAIR))
+            return forward_by<Stored, TAPS, PAIR>(a, stream);
+    return forward_by<Stored, TAPS, 1>(a, stream);
+}
+
+template <class Stored, int TAPS, int EACH> void gradient_by(const xph_conv_grad_args *g, cudaStream_t stream)
+{
+    const dim3 grid(as_grid(g->fwd.batch), as_grid(blocks_of(g->fwd.width, THREADS * EACH)));
+    XPH_LAUNCH((conv_grad<Stored, TAPS, EACH>), grid, dim3(THREADS), 0, stream, *g);
+}
+
+template <class Stored, int TAPS> bool gradient_has_pairs(const xph_conv_grad_args *g)
+{
+    return has_pairs<Stored, TAPS>(&g->fwd) && grouped<Stored>(g->dy, g->lddy, PAIR) &&
+           grouped<Stored>(g->dx, g->lddx, PAIR);
 }
 
 template <class Stored, int TAPS> int gradient(const xph_conv_grad_args *g, cudaStream_t stream)
 {
     const int64_t batch = g->fwd.batch, width = g->fwd.width;
-    const dim3 grid(as_grid(batch), as_grid(blocks_of(width, THREADS)));
     fold_targets targets = fold_target(static_cast<float *>(g->dw), width * g->fwd.taps);
     fold_more(&targets, g->dbias, width);
     fold_more(&targets, g->dx_sum, width);
-    XPH_LAUNCH((conv_grad<Stored, TAPS>), grid, dim3(THREADS), 0, stream, *g);
+    if constexpr (TAPS <= 4) {
+        if (gradient_has_pairs<Stored, TAPS>(g))
+            gradient_by<Stored, TAPS, PAIR>(g, stream);
+        else
+            gradient_by<Stored, TAPS, 1>(g, stream);
+    } else {
+        gradient_by<Stored, TAPS, 1>(g, stream);
+    }
     fold_to(static_cast<const float *>(g->scratch), targets, batch, stream);
     return cudaGetLastError();
 }

@@ -65,24 +65,89 @@ template <class Stored> __device__ inline float as_stored(float x)
     return load_changing(&cell);
 }
 
-/* Four numbers at once, at a multiple of their size. */
-template <class Stored> struct alignas(4 * sizeof(Stored)) stored_four {
-    Stored v[4];
+/* Two numbers, which are rounded in one instruction. */
+__device__ inline void set_two(float *to, float x, float y)
+{
+    to[0] = x;
+    to[1] = y;
+}
+__device__ inline void set_two(__nv_bfloat16 *to, float x, float y)
+{
+#ifdef __CUDACC__
+    const __nv_bfloat162 two = __floats2bfloat162_rn(x, y);
+    to[0] = two.x;
+    to[1] = two.y;
+#else
+    store(to, x);
+    store(to + 1, y);
+#endif
+}
+__device__ inline void set_two(__half *to, float x, float y)
+{
+#ifdef __CUDACC__
+    const __half2 two = __floats2half2_rn(x, y);
+    to[0] = two.x;
+    to[1] = two.y;
+#else
+    store(to, x);
+    store(to + 1, y);
+#endif
+}
+
+/* Numbers side by side, which move at once: they lie at a multiple of their size. */
+template <class Stored, int COUNT> struct alignas(COUNT * sizeof(Stored)) stored_group {
+    Stored v[COUNT];
 };
+template <int COUNT, class Stored> __device__ inline void load_group(const Stored *from, float (&x)[COUNT])
+{
+    if constexpr (COUNT == 1) {
+        x[0] = load(from);
+    } else {
+        const auto group = *reinterpret_cast<const stored_group<Stored, COUNT> *>(from);
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) x[i] = load_changing(&group.v[i]);
+    }
+}
+template <int COUNT, class Stored> __device__ inline void store_group(Stored *to, const float (&x)[COUNT])
+{
+    if constexpr (COUNT == 1) {
+        store(to, x[0]);
+    } else {
+        stored_group<Stored, COUNT> group;
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i += 2) set_two(&group.v[i], x[i], x[i + 1]);
+        *reinterpret_cast<stored_group<Stored, COUNT> *>(to) = group;
+    }
+}
+/* The numbers as they are when they have been stored. */
+template <class Stored, int COUNT>
+__device__ inline void as_stored_group(const float (&x)[COUNT], float (&stored)[COUNT])
+{
+    XPH_UNROLL
+    for (int i = 0; i < COUNT; i += 2) {
+        Stored two[2];
+        set_two(two, x[i], x[i + 1]);
+        stored[i] = load_changing(&two[0]);
+        stored[i + 1] = load_changing(&two[1]);
+    }
+}
+/* Whether rows that begin at `at`, ld numbers apart, can be read and written by so many numbers at once. */
+template <class Stored> inline bool grouped(const void *at, int64_t ld, int count)
+{
+    return reinterpret_cast<uintptr_t>(at) % (static_cast<unsigned>(count) * sizeof(Stored)) == 0 &&
+           ld % count == 0;
+}
+
 template <class Stored> __device__ inline float4 load_four(const Stored *from)
 {
-    const stored_four<Stored> four = *reinterpret_cast<const stored_four<Stored> *>(from);
-    return make_float4(load_changing(&four.v[0]), load_changing(&four.v[1]), load_changing(&four.v[2]),
-                       load_changing(&four.v[3]));
+    float x[4];
+    load_group(from, x);
+    return make_float4(x[0], x[1], x[2], x[3]);
 }
 template <class Stored> __device__ inline void store_four(Stored *to, float4 x)
 {
-    stored_four<Stored> four;
-    store(&four.v[0], x.x);
-    store(&four.v[1], x.y);
-    store(&four.v[2], x.z);
-    store(&four.v[3], x.w);
-    *reinterpret_cast<stored_four<Stored> *>(to) = four;
+    const float four[4] = {x.x, x.y, x.z, x.w};
+    store_group(to, four);
 }
 
 /* 2^x, to 2 units of the last place; below 2^-126 it is 0. */

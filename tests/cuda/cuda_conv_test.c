@@ -4,6 +4,7 @@
 #include "device_case.h"
 
 #include <math.h>
+#include <string.h>
 
 static const conv_shape shapes[] = {
     {1, 1, 1, 1, 0, false, 0},  {1, 1, 1, 4, 0, true, 0},     {2, 5, 3, 4, 1, true, 3},
@@ -103,6 +104,92 @@ static void gradient(void **state)
     gradient_shape(&(conv_shape){19, 4, 9, 4, 0, true, 3}, XPH_F32);
 }
 
+/* ---- two channels a thread ---- */
+
+/* Frames in multiples of those that are read at once and not, streams without resets, with some and with many, widths that
+ * fill a block and do not. */
+static const conv_shape even[] = {
+    {3, 60, 6, 4, 0, false, 0},   {2, 60, 4, 4, 2, true, 25},   {2, 67, 2, 3, 4, true, 13},
+    {2, 29, 8, 2, 0, false, 3},   {1, 24, 258, 4, 0, false, 9}, {1, 33, 6, 1, 2, true, 5},
+    {1, 131, 10, 4, 6, true, 40}, {2, 9, 4, 4, 0, true, 0},     {1, 16, 4, 4, 0, true, 16},
+};
+
+static void same_results(const kt_case *c, double *const *a, double *const *b)
+{
+    for (int i = 0; i < c->count; i++)
+        if (a[i]) case_same(c->tensors[i].name, a[i], b[i], c->tensors[i].rows * c->tensors[i].width);
+}
+
+/* Rows that lie an odd number apart have no pairs: they give the same bits. */
+static void check_pairs(device_case *d, kt_case *c)
+{
+    double *pairs[KT_MOST], *alone[KT_MOST];
+    d->align = 16;
+    device_check(d);
+    device_run(d, pairs);
+    c->pad++;
+    device_run(d, alone);
+    same_results(c, pairs, alone);
+}
+
+static void pairs_have_the_bits_of_channels(void **state)
+{
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof even / sizeof *even; i++) {
+        const conv_shape *s = &even[i / DEVICE_TYPES];
+        case_seed(200 + i / DEVICE_TYPES);
+        conv_layer l = conv_layer_make(s);
+        kt_case c = conv_case(&l);
+        device_case d = on_device(&c, device_types[i % DEVICE_TYPES], l.rows);
+        check_pairs(&d, &c);
+        double *dw = case_random(s->width * s->taps, -1, 1), *dbias = case_random(s->width, -1, 1);
+        kt_case back = conv_gradient_case(&l, dw, dbias);
+        d = device_case_of(&back, xph_cuda_conv_grad, device_types[i % DEVICE_TYPES]);
+        d.reset_at = offsetof(xph_conv_grad_args, fwd.reset);
+        d.rows = l.rows;
+        d.columns_at = offsetof(xph_conv_grad_args, dx_sum);
+        d.columns_of = CONV_DX;
+        check_pairs(&d, &back);
+        case_release();
+    }
+}
+
+static double *dx_of(const conv_layer *l, xph_type type)
+{
+    double *result[KT_MOST];
+    double *dw = case_zeros(l->s.width * l->s.taps), *dbias = case_zeros(l->s.width);
+    const kt_case c = conv_gradient_case(l, dw, dbias);
+    device_case d = device_case_of(&c, xph_cuda_conv_grad, type);
+    d.reset_at = offsetof(xph_conv_grad_args, fwd.reset);
+    d.rows = l->rows;
+    d.align = 16;
+    device_run(&d, result);
+    return result[CONV_DX];
+}
+
+/* Wherever a reset lies, frames that it does not reach have the bits that they have without it, so that it does not matter
+ * which of them were walked through together. */
+static void a_reset_reaches_as_many_frames_as_taps(void **state)
+{
+    const conv_shape s = {1, 45, 4, 4, 0, true, 0};
+    for (int64_t r = 0; r < s.time; r++) {
+        case_seed(300);
+        conv_layer l = conv_layer_make(&s);
+        uint8_t *reset = case_alloc((size_t)s.time);
+        const double *without = dx_of(&l, XPH_BF16), *with;
+        memset(reset, 0, (size_t)s.time);
+        reset[r] = 1;
+        l.reset = reset;
+        with = dx_of(&l, XPH_BF16);
+        for (int64_t t = 0; t < s.time; t++) {
+            const bool reached = t > r - s.taps && t < r + s.taps - 1;
+            const double *a = with + t * s.width, *b = without + t * s.width;
+            if (!reached) case_same("dx", a, b, s.width);
+            if (t == r - 1) assert_memory_not_equal(a, b, (size_t)s.width * sizeof *a);
+        }
+        case_release();
+    }
+}
+
 /* A bad input is seen for `taps` frames, then gone; a large one does not overflow. */
 static void bad_numbers(void **state)
 {
@@ -138,7 +225,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
                                        cmocka_unit_test(frames_have_the_bits_of_a_chunk),
-                                       cmocka_unit_test(gradient), cmocka_unit_test(bad_numbers),
+                                       cmocka_unit_test(gradient),
+                                       cmocka_unit_test(bad_numbers),
+                                       cmocka_unit_test(pairs_have_the_bits_of_channels),
+                                       cmocka_unit_test(a_reset_reaches_as_many_frames_as_taps),
                                        cmocka_unit_test(too_many_taps_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_conv", tests, NULL, NULL);
 }
