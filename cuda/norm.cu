@@ -1,8 +1,9 @@
 /* LayerNorm over the width with an optional SiLU behind it, and its gradient.
  *
- * A warp takes a row, lane l its columns l, l + 32, ...: up to 32 HELD columns stay in registers, wider rows
- * are read again for every pass (HELD 0). Sums run along a lane's columns, then over the lanes by halves,
- * whatever HELD is: all candidates give the same bits.
+ * A warp takes a row, lane l its columns 4 l .. 4 l + 3, those 128 further on, ...: up to 32 HELD columns stay in registers,
+ * wider rows are read again for every pass (HELD 0). Four columns move at once where rows allow it (FOURS), and a row
+ * that fills the registers needs no conditions (FULL). Sums run along a lane's columns, then over the lanes by halves,
+ * whatever HELD is and however numbers move: all candidates give the same bits.
  *
  * The gradients of gain and shift are sums over rows: warp w of all takes rows w, w + W, ... in registers,
  * the warps of a block are added in order, the blocks by fold. How many blocks there are depends on the rows
@@ -15,36 +16,85 @@
 namespace
 {
 
-constexpr int THREADS = 256, WARPS = THREADS / WARP;
+constexpr int THREADS = 256, WARPS = THREADS / WARP, GROUP = 4;
 constexpr int64_t MOST_BLOCKS = 256;
+
+/* How the columns of a row move: one by one, GROUP at once, or so and HELD * WARP of them. */
+constexpr int ANY = 0, FOURS = 1, FULL = 2;
 
 /* ---- a row in a warp ---- */
 
-/* f(i, c) for every column c of the lane, its i-th. */
-template <int HELD, class Each> __device__ inline void each_column(int64_t width, int lane, Each f)
+__host__ __device__ constexpr int groups_of(int held)
+{
+    return held > 0 ? held / GROUP : 1;
+}
+
+/* f(k, c) for the groups of columns of the lane: c is the first of its k-th. */
+template <int HELD, int HOW, class Each> __device__ inline void each_group(int64_t width, int lane, Each f)
 {
     if constexpr (HELD > 0) {
         XPH_UNROLL
-        for (int i = 0; i < HELD; i++)
-            if (i * WARP + lane < width) f(i, i * WARP + lane);
+        for (int k = 0; k < groups_of(HELD); k++)
+            if (HOW == FULL || (k * WARP + lane) * GROUP < width) f(k, (k * WARP + lane) * GROUP);
     } else {
-        for (int64_t c = lane; c < width; c += WARP) f(0, c);
+        for (int64_t c = lane * GROUP; c < width; c += WARP * GROUP) f(0, c);
     }
 }
 
-template <class Stored, int HELD> struct row {
-    const Stored *from;
-    float held[HELD > 0 ? HELD : 1];
+/* Of a group that begins in the row. */
+template <int HOW> __device__ inline bool there(int64_t c, int64_t width)
+{
+    return HOW != ANY || c < width;
+}
 
-    __device__ row(const Stored *x, int64_t width, int lane) : from(x)
+template <int HOW, class Stored>
+__device__ inline void read_columns(const Stored *from, int64_t c, int64_t width, float (&x)[GROUP])
+{
+    if constexpr (HOW != ANY) {
+        load_group(from + c, x);
+    } else {
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) x[j] = c + j < width ? load_changing(from + c + j) : 0.0f;
+    }
+}
+
+template <int HOW, class Stored>
+__device__ inline void write_columns(Stored *to, int64_t c, int64_t width, const float (&x)[GROUP])
+{
+    if constexpr (HOW != ANY) {
+        store_group(to + c, x);
+    } else {
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++)
+            if (c + j < width) store(to + c + j, x[j]);
+    }
+}
+
+template <int HOW>
+__device__ inline void parameters(const void *of, int64_t c, int64_t width, float (&x)[GROUP])
+{
+    read_columns<HOW>(static_cast<const float *>(of), c, width, x);
+}
+
+template <class Stored, int HELD, int HOW> struct row {
+    const Stored *from;
+    int64_t width;
+    float held[groups_of(HELD)][GROUP];
+
+    __device__ row(const Stored *x, int64_t columns, int lane) : from(x), width(columns)
     {
         if constexpr (HELD > 0)
-            each_column<HELD>(width, lane, [&](int i, int64_t c) { held[i] = load(from + c); });
+            each_group<HELD, HOW>(width, lane,
+                                  [&](int k, int64_t c) { read_columns<HOW>(from, c, width, held[k]); });
     }
-    __device__ float at(int i, int64_t c) const
+    __device__ void group(int k, int64_t c, float (&x)[GROUP]) const
     {
-        if constexpr (HELD > 0) return held[i];
-        return load(from + c);
+        if constexpr (HELD > 0) {
+            XPH_UNROLL
+            for (int j = 0; j < GROUP; j++) x[j] = held[k][j];
+        } else {
+            read_columns<HOW>(from, c, width, x);
+        }
     }
 };
 
@@ -53,40 +103,64 @@ struct moments {
 };
 
 /* Two passes: the squares are of what is left of the mean. */
-template <class Stored, int HELD>
-__device__ inline moments moments_of(const row<Stored, HELD> &x, int64_t width, float epsilon, int lane)
+template <class Stored, int HELD, int HOW>
+__device__ inline moments moments_of(const row<Stored, HELD, HOW> &x, float epsilon, int lane)
 {
     float sum = 0.0f, squares = 0.0f;
-    each_column<HELD>(width, lane, [&](int i, int64_t c) { sum += x.at(i, c); });
-    const float count = static_cast<float>(width), mean = sum_of_warp(sum) / count;
-    each_column<HELD>(width, lane, [&](int i, int64_t c) {
-        const float d = x.at(i, c) - mean;
-        squares = fmaf(d, d, squares);
+    each_group<HELD, HOW>(x.width, lane, [&](int k, int64_t c) {
+        float v[GROUP];
+        x.group(k, c, v);
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++)
+            if (there<HOW>(c + j, x.width)) sum += v[j];
+    });
+    const float count = static_cast<float>(x.width), mean = sum_of_warp(sum) / count;
+    each_group<HELD, HOW>(x.width, lane, [&](int k, int64_t c) {
+        float v[GROUP];
+        x.group(k, c, v);
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            const float d = v[j] - mean;
+            if (there<HOW>(c + j, x.width)) squares = fmaf(d, d, squares);
+        }
     });
     return {mean, 1.0f / sqrtf(sum_of_warp(squares) / count + epsilon)};
 }
 
-__device__ inline float parameter(const void *of, int64_t c)
-{
-    return load(static_cast<const float *>(of) + c);
-}
-
 /* ---- forward ---- */
 
-template <class Stored, int HELD>
+template <bool SILU, class Stored, int HELD, int HOW>
+__device__ inline void write_row(const xph_norm_args &a, const row<Stored, HELD, HOW> &x, moments m,
+                                 Stored *y, int lane)
+{
+    each_group<HELD, HOW>(a.width, lane, [&](int k, int64_t c) {
+        float v[GROUP], gain[GROUP], shift[GROUP];
+        x.group(k, c, v);
+        parameters<HOW>(a.gain, c, a.width, gain);
+        parameters<HOW>(a.shift, c, a.width, shift);
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            const float n = fmaf((v[j] - m.mean) * m.rstd, gain[j], shift[j]);
+            v[j] = SILU ? silu(n) : n;
+        }
+        write_columns<HOW>(y, c, a.width, v);
+    });
+}
+
+template <class Stored, int HELD, int HOW>
 __global__ void __launch_bounds__(THREADS, HELD > 16 ? 1 : 2) norm_rows(const xph_norm_args a)
 {
     XPH_ENTER();
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
     if (at >= a.rows) return;
-    const row<Stored, HELD> x(static_cast<const Stored *>(a.x) + at * a.ldx, a.width, lane);
-    const moments m = moments_of(x, a.width, static_cast<float>(a.epsilon), lane);
+    const row<Stored, HELD, HOW> x(static_cast<const Stored *>(a.x) + at * a.ldx, a.width, lane);
+    const moments m = moments_of(x, static_cast<float>(a.epsilon), lane);
     Stored *y = static_cast<Stored *>(a.y) + at * a.ldy;
-    each_column<HELD>(a.width, lane, [&](int i, int64_t c) {
-        const float n = fmaf((x.at(i, c) - m.mean) * m.rstd, parameter(a.gain, c), parameter(a.shift, c));
-        store(y + c, a.act == XPH_ACT_SILU ? silu(n) : n);
-    });
+    if (a.act == XPH_ACT_SILU)
+        write_row<true>(a, x, m, y, lane);
+    else
+        write_row<false>(a, x, m, y, lane);
     if (lane || !a.saved) return;
     float *saved = static_cast<float *>(a.saved) + 2 * at;
     saved[0] = m.mean;
@@ -105,17 +179,23 @@ __device__ inline moments saved_moments(const xph_norm_args &a, int64_t at)
 struct element {
     float unit, d;
 };
-__device__ inline element element_of(const xph_norm_args &a, moments m, int64_t c, float x, float dy)
+template <bool SILU>
+__device__ inline element element_of(moments m, float x, float dy, float gain, float shift)
 {
     const float unit = (x - m.mean) * m.rstd;
-    if (a.act != XPH_ACT_SILU) return {unit, dy};
-    const float n = fmaf(unit, parameter(a.gain, c), parameter(a.shift, c));
+    if (!SILU) return {unit, dy};
+    const float n = fmaf(unit, gain, shift);
     return {unit, dy * silu_slope(n, sigmoid(n))};
 }
 
-/* dx of a row from two means over it: of g = d gain, and of g unit. */
-template <class Stored, int HELD> struct row_back {
-    row<Stored, HELD> x, dy;
+/* Elements of a group, and their gradients times the gain. */
+struct element_group {
+    element of[GROUP];
+    float by_gain[GROUP];
+};
+
+template <class Stored, int HELD, int HOW> struct row_back {
+    row<Stored, HELD, HOW> x, dy;
     moments m;
 
     __device__ row_back(const xph_norm_grad_args &g, int64_t at, int lane)
@@ -123,78 +203,119 @@ template <class Stored, int HELD> struct row_back {
           dy(static_cast<const Stored *>(g.dy) + at * g.lddy, g.fwd.width, lane), m(saved_moments(g.fwd, at))
     {
     }
-    __device__ element at(const xph_norm_grad_args &g, int i, int64_t c) const
+    template <bool SILU> __device__ element_group group(const xph_norm_grad_args &g, int k, int64_t c) const
     {
-        return element_of(g.fwd, m, c, x.at(i, c), dy.at(i, c));
+        float in[GROUP], out[GROUP], gain[GROUP], shift[GROUP] = {};
+        element_group e;
+        x.group(k, c, in);
+        dy.group(k, c, out);
+        parameters<HOW>(g.fwd.gain, c, g.fwd.width, gain);
+        if (SILU) parameters<HOW>(g.fwd.shift, c, g.fwd.width, shift);
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            e.of[j] = element_of<SILU>(m, in[j], out[j], gain[j], shift[j]);
+            e.by_gain[j] = e.of[j].d * gain[j];
+        }
+        return e;
     }
-    __device__ float leave(const xph_norm_grad_args &g, Stored *dx, int64_t c, element e, float mean,
-                           float mean_unit) const
+    /* dx from two means over the row: of g = d gain, and of g unit. Gives what is then stored. */
+    __device__ void leave(const xph_norm_grad_args &g, Stored *dx, int64_t c, const element_group &e,
+                          float mean, float mean_unit, float (&stored)[GROUP]) const
     {
-        const float rest = e.d * parameter(g.fwd.gain, c) - mean; /* as it was summed: alone it is 0 */
-        const float d = m.rstd * fmaf(-e.unit, mean_unit, rest),
-                    sum = g.dx_add ? load_changing(dx + c) + d : d;
-        store(dx + c, sum);
-        return as_stored<Stored>(sum);
+        float before[GROUP], sum[GROUP];
+        if (g.dx_add) read_columns<HOW>(dx, c, g.fwd.width, before);
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            const float rest = e.by_gain[j] - mean; /* as it was summed: alone it is 0 */
+            const float d = m.rstd * fmaf(-e.of[j].unit, mean_unit, rest);
+            sum[j] = g.dx_add ? before[j] + d : d;
+        }
+        write_columns<HOW>(dx, c, g.fwd.width, sum);
+        as_stored_group<Stored>(sum, stored);
     }
 };
 
-/* One row; sums(i, e) sees each of its elements once, left(i, dx) what it leaves. */
-template <class Stored, int HELD, class Sums, class Left>
+/* One row; sums(k, j, e) sees each of its elements once, left(k, j, dx) what it leaves. */
+template <bool SILU, class Stored, int HELD, int HOW, class Sums, class Left>
 __device__ inline void back(const xph_norm_grad_args &g, int64_t at, int lane, Sums sums, Left left)
 {
     const int64_t width = g.fwd.width;
-    const row_back<Stored, HELD> r(g, at, lane);
+    const row_back<Stored, HELD, HOW> r(g, at, lane);
     float mean = 0.0f, mean_unit = 0.0f;
-    element held[HELD > 0 ? HELD : 1];
-    each_column<HELD>(width, lane, [&](int i, int64_t c) {
-        const element e = r.at(g, i, c);
-        const float by_gain = e.d * parameter(g.fwd.gain, c);
-        held[i] = e;
-        sums(i, e);
-        mean += by_gain;
-        mean_unit = fmaf(by_gain, e.unit, mean_unit);
+    element_group held[groups_of(HELD)];
+    each_group<HELD, HOW>(width, lane, [&](int k, int64_t c) {
+        const element_group e = r.template group<SILU>(g, k, c);
+        held[k] = e;
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) {
+            if (!there<HOW>(c + j, width)) continue;
+            sums(k, j, e.of[j]);
+            mean += e.by_gain[j];
+            mean_unit = fmaf(e.by_gain[j], e.of[j].unit, mean_unit);
+        }
     });
     mean = sum_of_warp(mean) / static_cast<float>(width);
     mean_unit = sum_of_warp(mean_unit) / static_cast<float>(width);
     Stored *dx = static_cast<Stored *>(g.dx) + at * g.lddx;
-    each_column<HELD>(width, lane, [&](int i, int64_t c) {
-        left(i, r.leave(g, dx, c, HELD > 0 ? held[i] : r.at(g, i, c), mean, mean_unit));
+    each_group<HELD, HOW>(width, lane, [&](int k, int64_t c) {
+        float stored[GROUP];
+        if constexpr (HELD > 0)
+            r.leave(g, dx, c, held[k], mean, mean_unit, stored);
+        else
+            r.leave(g, dx, c, r.template group<SILU>(g, k, c), mean, mean_unit, stored);
+        XPH_UNROLL
+        for (int j = 0; j < GROUP; j++) left(k, j, stored[j]);
     });
 }
 
+/* What a lane adds up over its rows; columns: of dx. */
+enum { DGAIN, DSHIFT, COLUMNS, SUMS };
+template <int HELD> struct lane_sums {
+    float of[SUMS][groups_of(HELD)][GROUP];
+};
+
+template <bool SILU, class Stored, int HELD, int HOW>
+__device__ inline void rows_of_warp(const xph_norm_grad_args &g, int warp, int lane, lane_sums<HELD> *own)
+{
+    for (int64_t at = int64_t(blockIdx.x) * WARPS + warp; at < g.fwd.rows; at += int64_t(gridDim.x) * WARPS)
+        back<SILU, Stored, HELD, HOW>(
+            g, at, lane,
+            [&](int k, int j, element e) {
+                own->of[DGAIN][k][j] = fmaf(e.d, e.unit, own->of[DGAIN][k][j]);
+                own->of[DSHIFT][k][j] += e.d;
+            },
+            [&](int k, int j, float dx) { own->of[COLUMNS][k][j] += dx; });
+}
+
 /* dgain, dshift and the columns of dx of the blocks: part [blocks][3][width] */
-template <class Stored, int HELD>
+template <class Stored, int HELD, int HOW>
 __global__ void __launch_bounds__(THREADS) norm_grad(const xph_norm_grad_args g)
 {
+    using four = stored_group<float, GROUP>;
     XPH_ENTER();
-    XPH_SHARED(float, total, [3][HELD * WARP]);
+    XPH_SHARED(four, total, [SUMS][HELD * WARP / GROUP]);
     const int lane = static_cast<int>(threadIdx.x) % WARP, warp = static_cast<int>(threadIdx.x) / WARP;
     const int64_t width = g.fwd.width;
-    float dgain[HELD], dshift[HELD], columns[HELD];
-    XPH_UNROLL
-    for (int i = 0; i < HELD; i++) dgain[i] = dshift[i] = columns[i] = 0.0f;
-    for (int64_t at = int64_t(blockIdx.x) * WARPS + warp; at < g.fwd.rows; at += int64_t(gridDim.x) * WARPS)
-        back<Stored, HELD>(
-            g, at, lane,
-            [&](int i, element e) {
-                dgain[i] = fmaf(e.d, e.unit, dgain[i]);
-                dshift[i] += e.d;
-            },
-            [&](int i, float dx) { columns[i] += dx; });
+    lane_sums<HELD> own = {};
+    if (g.fwd.act == XPH_ACT_SILU)
+        rows_of_warp<true, Stored, HELD, HOW>(g, warp, lane, &own);
+    else
+        rows_of_warp<false, Stored, HELD, HOW>(g, warp, lane, &own);
     for (int w = 0; w < WARPS; w++) {
-        if (w == warp)
-            each_column<HELD>(width, lane, [&](int i, int64_t c) {
-                total[0][c] = w ? total[0][c] + dgain[i] : dgain[i];
-                total[1][c] = w ? total[1][c] + dshift[i] : dshift[i];
-                total[2][c] = w ? total[2][c] + columns[i] : columns[i];
-            });
+        XPH_UNROLL
+        for (int i = 0; w == warp && i < SUMS * groups_of(HELD); i++) {
+            const int s = i / groups_of(HELD), k = i % groups_of(HELD);
+            four sum = w ? total[s][k * WARP + lane] : four{};
+            XPH_UNROLL
+            for (int j = 0; j < GROUP; j++) sum.v[j] = w ? sum.v[j] + own.of[s][k][j] : own.of[s][k][j];
+            total[s][k * WARP + lane] = sum;
+        }
         __syncthreads();
     }
-    float *part = static_cast<float *>(g.scratch) + blockIdx.x * 3 * width;
+    float *part = static_cast<float *>(g.scratch) + blockIdx.x * SUMS * width;
     for (int64_t c = threadIdx.x; c < width; c += THREADS) {
-        part[c] = total[0][c];
-        part[width + c] = total[1][c];
-        part[2 * width + c] = total[2][c];
+        XPH_UNROLL
+        for (int s = 0; s < SUMS; s++) part[s * width + c] = total[s][c / GROUP].v[c % GROUP];
     }
 }
 
@@ -205,13 +326,18 @@ template <class Stored> __global__ void __launch_bounds__(THREADS) norm_columns(
     const int64_t c = int64_t(blockIdx.y) * THREADS + threadIdx.x, width = g.fwd.width;
     float total_gain = 0.0f, total_shift = 0.0f;
     if (c >= width) return;
+    const bool silu_behind = g.fwd.act == XPH_ACT_SILU;
+    const float gain = load(static_cast<const float *>(g.fwd.gain) + c);
+    const float shift = load(static_cast<const float *>(g.fwd.shift) + c);
     for (int w = 0; w < WARPS; w++) {
         float dgain = 0.0f, dshift = 0.0f;
         for (int64_t at = int64_t(blockIdx.x) * WARPS + w; at < g.fwd.rows;
              at += int64_t(gridDim.x) * WARPS) {
             const float x = load(static_cast<const Stored *>(g.fwd.x) + at * g.fwd.ldx + c);
             const float dy = load(static_cast<const Stored *>(g.dy) + at * g.lddy + c);
-            const element e = element_of(g.fwd, saved_moments(g.fwd, at), c, x, dy);
+            const moments m = saved_moments(g.fwd, at);
+            const element e = silu_behind ? element_of<true>(m, x, dy, gain, shift)
+                                          : element_of<false>(m, x, dy, gain, shift);
             dgain = fmaf(e.d, e.unit, dgain);
             dshift += e.d;
         }
@@ -223,14 +349,19 @@ template <class Stored> __global__ void __launch_bounds__(THREADS) norm_columns(
     part[width + c] = total_shift;
 }
 
-template <class Stored> __global__ void __launch_bounds__(THREADS) norm_back(const xph_norm_grad_args g)
+template <class Stored, int HOW>
+__global__ void __launch_bounds__(THREADS) norm_back(const xph_norm_grad_args g)
 {
     XPH_ENTER();
     const int lane = static_cast<int>(threadIdx.x) % WARP;
     const int64_t at = int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP;
-    if (at < g.fwd.rows)
-        back<Stored, 0>(
-            g, at, lane, [](int, element) {}, [](int, float) {});
+    if (at >= g.fwd.rows) return;
+    const auto no_sums = [](int, int, element) {};
+    const auto no_columns = [](int, int, float) {};
+    if (g.fwd.act == XPH_ACT_SILU)
+        back<true, Stored, 0, HOW>(g, at, lane, no_sums, no_columns);
+    else
+        back<false, Stored, 0, HOW>(g, at, lane, no_sums, no_columns);
 }
 
 /* The columns of dx then, in the order in which warps with rows in registers add them. */
@@ -267,11 +398,26 @@ template <int HELD> bool accepts(const void *args)
     return fits<HELD>(static_cast<const xph_norm_args *>(args));
 }
 
+template <class Stored> bool has_fours(const xph_norm_args *a)
+{
+    return a->width % GROUP == 0 && grouped<Stored>(a->x, a->ldx, GROUP) &&
+           grouped<float>(a->gain, 0, GROUP) && grouped<float>(a->shift, 0, GROUP);
+}
+
+template <class Stored, int HELD, int HOW> int rows_by(const xph_norm_args *a, cudaStream_t stream)
+{
+    XPH_LAUNCH((norm_rows<Stored, HELD, HOW>), dim3(as_grid(blocks_of(a->rows, WARPS))), dim3(THREADS), 0,
+               stream, *a);
+    return cudaGetLastError();
+}
+
 template <class Stored, int HELD> int forward(const xph_norm_args *a, cudaStream_t stream)
 {
-    XPH_LAUNCH((norm_rows<Stored, HELD>), dim3(as_grid(blocks_of(a->rows, WARPS))), dim3(THREADS), 0, stream,
-               *a);
-    return cudaGetLastError();
+    if (!has_fours<Stored>(a) || !grouped<Stored>(a->y, a->ldy, GROUP))
+        return rows_by<Stored, HELD, ANY>(a, stream);
+    if constexpr (HELD > 0)
+        if (a->width == HELD * WARP) return rows_by<Stored, HELD, FULL>(a, stream);
+    return rows_by<Stored, HELD, FOURS>(a, stream);
 }
 
 template <int HELD> int launch(const void *args, cudaStream_t stream)
@@ -293,18 +439,28 @@ size_t grad_scratch(const void *args)
 }
 
 /* dx may lie where dy does: columns are summed first. */
-template <class Stored, int HELD> void rows_back(const xph_norm_grad_args *g, cudaStream_t stream)
+template <class Stored, int HELD, int HOW> void rows_back_by(const xph_norm_grad_args *g, cudaStream_t stream)
 {
     const dim3 blocks(as_grid(blocks_for(&g->fwd)));
     if constexpr (HELD > 0) {
-        XPH_LAUNCH((norm_grad<Stored, HELD>), blocks, dim3(THREADS), 0, stream, *g);
+        XPH_LAUNCH((norm_grad<Stored, HELD, HOW>), blocks, dim3(THREADS), 0, stream, *g);
     } else {
         const dim3 grid(blocks.x, as_grid(blocks_of(g->fwd.width, THREADS)));
         XPH_LAUNCH((norm_columns<Stored>), grid, dim3(THREADS), 0, stream, *g);
         const dim3 rows(as_grid(blocks_of(g->fwd.rows, WARPS)));
-        XPH_LAUNCH((norm_back<Stored>), rows, dim3(THREADS), 0, stream, *g);
+        XPH_LAUNCH((norm_back<Stored, HOW>), rows, dim3(THREADS), 0, stream, *g);
         if (g->dx_sum) XPH_LAUNCH((norm_dx_columns<Stored>), grid, dim3(THREADS), 0, stream, *g);
     }
+}
+
+template <class Stored, int HELD> void rows_back(const xph_norm_grad_args *g, cudaStream_t stream)
+{
+    if (!has_fours<Stored>(&g->fwd) || !grouped<Stored>(g->dy, g->lddy, GROUP) ||
+        !grouped<Stored>(g->dx, g->lddx, GROUP))
+        return rows_back_by<Stored, HELD, ANY>(g, stream);
+    if constexpr (HELD > 0)
+        if (g->fwd.width == HELD * WARP) return rows_back_by<Stored, HELD, FULL>(g, stream);
+    rows_back_by<Stored, HELD, FOURS>(g, stream);
 }
 
 template <int HELD> int grad_launch(const void *args, cudaStream_t stream)

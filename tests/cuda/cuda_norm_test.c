@@ -77,6 +77,52 @@ static void gradient(void **state)
     }
 }
 
+/* ---- four columns at once ---- */
+
+/* Rows that fill the registers of a kernel, rows that do not, and wider ones. */
+static const norm_shape fours[] = {
+    {5, 4, 4, XPH_ACT_SILU},    {7, 64, 0, XPH_ACT_NONE},   {21, 256, 0, XPH_ACT_SILU},
+    {9, 256, 8, XPH_ACT_NONE},  {6, 132, 4, XPH_ACT_SILU},  {11, 512, 0, XPH_ACT_SILU},
+    {5, 384, 4, XPH_ACT_NONE},  {3, 1024, 4, XPH_ACT_SILU}, {2, 780, 0, XPH_ACT_SILU},
+    {3, 1540, 4, XPH_ACT_SILU}, {2100, 8, 0, XPH_ACT_SILU},
+};
+
+/* Rows that lie an odd number apart move one by one: they give the same bits. */
+static void check_fours(device_case *d, kt_case *c)
+{
+    double *together[KT_MOST], *alone[KT_MOST];
+    d->align = 16;
+    device_check(d);
+    device_run(d, together);
+    c->pad++;
+    device_run(d, alone);
+    for (int i = 0; i < c->count; i++)
+        if (together[i])
+            case_same(c->tensors[i].name, together[i], alone[i], c->tensors[i].rows * c->tensors[i].width);
+}
+
+static void fours_have_the_bits_of_columns(void **state)
+{
+    for (size_t i = 0; i < DEVICE_TYPES * sizeof fours / sizeof *fours; i++) {
+        const norm_shape *s = &fours[i / DEVICE_TYPES];
+        const xph_type type = device_types[i % DEVICE_TYPES];
+        case_seed(100 + i / DEVICE_TYPES);
+        norm_layer l = norm_layer_make(s);
+        kt_case c = norm_case(&l);
+        device_case d = device_case_of(&c, xph_cuda_norm, type);
+        check_fours(&d, &c);
+        double *gain = case_random(s->width, -1, 1), *shift = case_random(s->width, -1, 1);
+        double *before = i / DEVICE_TYPES % 2 ? case_random(s->rows * s->width, -1, 1) : NULL;
+        l.saved = saved_of(&l);
+        kt_case back = norm_gradient_case(&l, before, gain, shift);
+        d = device_case_of(&back, xph_cuda_norm_grad, type);
+        d.columns_at = offsetof(xph_norm_grad_args, dx_sum);
+        d.columns_of = NORM_DX;
+        check_fours(&d, &back);
+        case_release();
+    }
+}
+
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
 {
     xph_norm_grad_args *args = given;
@@ -132,8 +178,11 @@ static void bad_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(rows_alone),
-                                       cmocka_unit_test(gradient), cmocka_unit_test(gradients_in_place),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
+                                       cmocka_unit_test(rows_alone),
+                                       cmocka_unit_test(gradient),
+                                       cmocka_unit_test(fours_have_the_bits_of_columns),
+                                       cmocka_unit_test(gradients_in_place),
                                        cmocka_unit_test(bad_numbers)};
     return cmocka_run_group_tests_name("cuda_norm", tests, NULL, NULL);
 }
