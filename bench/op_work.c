@@ -159,6 +159,15 @@ static op_work loss_work(const xph_loss_args *a)
     return (op_work){2 * size_of(a->type) * x, 20 * x, "loss"};
 }
 
+static double packs_bytes(const xph_packs_args *a)
+{
+    double bytes = 0;
+    for (int64_t i = 0; i < a->matrices; i++)
+        bytes += a->type == XPH_F32 ? 0 : 6 * cells(a->matrix[i].in, a->matrix[i].out);
+    for (int64_t i = 0; i < a->decays; i++) bytes += 8 * cells(a->decay[i].width, a->decay[i].states);
+    return bytes;
+}
+
 #define WORK_OF(name, bytes, flop, shown)                                                                    \
   static op_work name##_work(const xph_##name##_args *a)                                                     \
   {                                                                                                          \
@@ -171,6 +180,7 @@ WORK_OF(heads_loss,
         8 * cells(a->grad.fwd.rows, a->grad.fwd.width) * (double)a->grad.fwd.logits, "heads and loss")
 WORK_OF(linear_pack, a->type == XPH_F32 ? 0 : 6 * cells(a->in, a->out), 0, "pack")
 WORK_OF(scan_pack, 8 * cells(a->width, a->states), 0, "scan pack")
+WORK_OF(packs, packs_bytes(a), 0, "packs")
 WORK_OF(adam, (a->ema ? 36.0 : 28.0) * (double)a->count, 15 * (double)a->count, "adam")
 WORK_OF(norm2, 4.0 * (double)a->count, 2 * (double)a->count, "gradient norm")
 WORK_OF(axpby, 3 * size_of(a->type) * (double)a->count, 2 * (double)a->count, "axpby")

@@ -1,8 +1,7 @@
 /* Packed forms of weights for matrix units: a narrow copy of a matrix, made once per update, for rows of
  * float16 or bfloat16, followed by a narrow copy of the bias. Rows of floats are multiplied with the weights
- * themselves. */
-#include "element.cuh"
-#include "kernels.h"
+ * themselves. All of a net, with the rates of its scans, are one launch (packs). */
+#include "scan.cuh"
 
 namespace
 {
@@ -43,6 +42,109 @@ int launch(const void *args, cudaStream_t stream)
                    reinterpret_cast<Stored *>(to + xph_packed_bias_at(a->in, a->out)), count, more);
     });
     return cudaGetLastError();
+}
+
+/* ---- those of a net ---- */
+
+/* Arrays that a launch goes over: array k has the blocks from its first on, those of the next one follow. */
+constexpr int MOST_ARRAYS = 96, EACH = 4;
+constexpr int64_t ITEM = THREADS * EACH;
+struct pack_array {
+    const float *from;
+    void *to;
+    int64_t count;
+    int32_t first, rates; /* rates: those of a scan, as floats; else numbers of Stored */
+};
+struct pack_arrays {
+    pack_array of[MOST_ARRAYS];
+    int32_t count, blocks;
+};
+
+template <class To, class Each> __device__ inline void convert(const pack_array &array, int64_t first, Each f)
+{
+    const int64_t i = first + threadIdx.x * EACH;
+    To *const to = static_cast<To *>(array.to) + i;
+    const float *const from = array.from + i;
+    const bool groups = reinterpret_cast<uintptr_t>(array.from) % sizeof(stored_group<float, EACH>) == 0 &&
+                        reinterpret_cast<uintptr_t>(array.to) % sizeof(stored_group<To, EACH>) == 0;
+    float x[EACH];
+    if (groups && i + EACH <= array.count) {
+        load_group(from, x);
+        XPH_UNROLL
+        for (int k = 0; k < EACH; k++) x[k] = f(x[k]);
+        store_group(to, x);
+        return;
+    }
+    for (int k = 0; k < EACH; k++)
+        if (i + k < array.count) store(to + k, f(load(from + k)));
+}
+
+template <class Stored> __global__ void __launch_bounds__(THREADS) packs(const pack_arrays arrays)
+{
+    XPH_ENTER();
+    const int32_t block = static_cast<int32_t>(blockIdx.x);
+    int k = arrays.count - 1;
+    while (arrays.of[k].first > block) k--;
+    const pack_array &array = arrays.of[k];
+    const int64_t first = (block - array.first) * ITEM;
+    if (array.rates)
+        convert<float>(array, first, [](float a_log) { return scan_rate_of(a_log); });
+    else
+        convert<Stored>(array, first, [](float x) { return x; });
+}
+
+template <class Stored> void send(pack_arrays *arrays, cudaStream_t stream)
+{
+    if (arrays->count)
+        XPH_LAUNCH((packs<Stored>), dim3(static_cast<unsigned>(arrays->blocks)), dim3(THREADS), 0, stream,
+                   *arrays);
+    arrays->count = arrays->blocks = 0;
+}
+
+template <class Stored>
+void add(pack_arrays *arrays, const void *from, void *to, int64_t count, bool rates, cudaStream_t stream)
+{
+    if (!from || !count) return;
+    if (arrays->count == MOST_ARRAYS) send<Stored>(arrays, stream);
+    arrays->of[arrays->count++] = {static_cast<const float *>(from), to, count, arrays->blocks, rates};
+    arrays->blocks += static_cast<int32_t>(blocks_of(count, ITEM));
+}
+
+template <class Stored> int launch_packs(const xph_packs_args *a, cudaStream_t stream)
+{
+    pack_arrays arrays = {};
+    for (int64_t i = 0; i < a->matrices && a->type != XPH_F32; i++) {
+        const xph_linear_pack_args *m = &a->matrix[i];
+        char *const to = static_cast<char *>(m->packed);
+        if (!m->in || !m->out) continue;
+        add<Stored>(&arrays, m->w, to, m->in * m->out, false, stream);
+        add<Stored>(&arrays, m->bias, to + xph_packed_bias_at(m->in, m->out), m->out, false, stream);
+    }
+    for (int64_t i = 0; i < a->decays; i++)
+        add<Stored>(&arrays, a->decay[i].a_log, a->decay[i].decay, a->decay[i].width * a->decay[i].states,
+                    true, stream);
+    send<Stored>(&arrays, stream);
+    return cudaGetLastError();
+}
+
+bool accepts_packs(const void *args)
+{
+    const xph_packs_args *a = static_cast<const xph_packs_args *>(args);
+    /* Numbers of an array: the blocks of a launch are counted in 31 bits. */
+    constexpr int64_t most = (int64_t(1) << 31) / MOST_ARRAYS * THREADS;
+    for (int64_t i = 0; i < a->matrices; i++) {
+        const xph_linear_pack_args *m = &a->matrix[i];
+        if (!accepts(m) || m->type != a->type || (m->in && m->out > most / m->in)) return false;
+    }
+    for (int64_t i = 0; i < a->decays; i++)
+        if (a->decay[i].states && a->decay[i].width > most / a->decay[i].states) return false;
+    return is_stored(a->type);
+}
+
+int send_packs(const void *args, cudaStream_t stream)
+{
+    const xph_packs_args *a = static_cast<const xph_packs_args *>(args);
+    return with_stored(a->type, [&](auto zero) { return launch_packs<decltype(zero)>(a, stream); });
 }
 
 size_t matrix_bytes(xph_type weights, int64_t in, int64_t out)
@@ -90,5 +192,9 @@ size_t xph_cuda_packed_bytes(xph_op op, const void *args)
 const xph_cuda_candidate xph_cuda_linear_pack[] = {
     {"linear_pack", accepts, nullptr, launch},
     {"linear_pack_narrow", xph_narrow_accepts_pack, nullptr, xph_narrow_pack},
+    {nullptr, nullptr, nullptr, nullptr},
+};
+const xph_cuda_candidate xph_cuda_packs[] = {
+    {"packs", accepts_packs, nullptr, send_packs},
     {nullptr, nullptr, nullptr, nullptr},
 };

@@ -242,6 +242,15 @@ typedef struct xph_scan_grad_args {
     void *scratch;
 } xph_scan_grad_args;
 
+/* What linear_pack and scan_pack make of them, at once; type is that of the matrices. A device may have no kernel for it. */
+typedef struct xph_packs_args {
+    xph_type type;
+    int32_t reserved;
+    int64_t matrices, decays;
+    const xph_linear_pack_args *matrix; /* host, [matrices] */
+    const xph_scan_pack_args *decay;    /* host, [decays] */
+} xph_packs_args;
+
 /* Causal sliding-window attention with a learned bias per head and distance:
  *   y[t] = sum_j softmax_j(q[t].k[j] / sqrt(dim) + bias[a][t-j]) v[j],  t-window < j <= t, same episode.
  * state (ring): k [window, A*dim], v [window, A*dim], then two reals: next slot, filled slots. */
@@ -594,7 +603,8 @@ typedef struct xph_codes_grad_args {
     other(SAMPLE, sample) other(ADAM, adam)                                                      \
     other(NORM2, norm2) other(AXPBY, axpby) other(ROUND, round) other(CAST, cast)                \
     other(SCAN_PACK, scan_pack) other(CLEAR, clear) other(ACTIVATE, activate)                    \
-    other(ACTIVATE_GRAD, activate_grad) other(CODES, codes) other(CODES_GRAD, codes_grad)
+    other(ACTIVATE_GRAD, activate_grad) other(CODES, codes) other(CODES_GRAD, codes_grad)   \
+    other(PACKS, packs)
 /* clang-format on */
 #define XPH_EACH_OP(each) XPH_OPS(each, each)
 

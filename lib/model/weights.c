@@ -73,38 +73,61 @@ static const void *tensor_in(const exphil_model *model, const void *weights, int
     return (const unsigned char *)weights + at;
 }
 
-static exphil_status pack_tensor(const exphil_model *model, xph_stream *stream, xph_type type, int64_t index,
-                                 const void *weights, void *to)
+/* Tensors that are packed together, if the device can. */
+enum { TOGETHER = 32 };
+typedef struct waiting {
+    xph_packs_args all;
+    xph_linear_pack_args matrix[TOGETHER];
+    xph_scan_pack_args decay[TOGETHER];
+} waiting;
+
+static void add_tensor(waiting *w, const exphil_model *model, xph_type type, int64_t index,
+                       const void *weights, void *to)
 {
     const xph_tensor *tensor = &model->tensor[index];
     const void *from = tensor_in(model, weights, index);
-    if (tensor->prepares) {
-        xph_scan_pack_args args = {.type = model->shape.type,
-                                   .width = tensor->param.dim[0],
-                                   .states = tensor->param.dim[1],
-                                   .a_log = from,
-                                   .decay = to};
-        return xph_run_once(stream, XPH_OP_SCAN_PACK, &args);
-    }
-    xph_linear_pack_args args = {.type = type,
-                                 .weights = xph_model_narrow(model, index),
-                                 .in = tensor->param.dim[1],
-                                 .out = tensor->param.dim[0],
-                                 .w = from,
-                                 .bias = tensor_in(model, weights, tensor->bias),
-                                 .packed = to};
-    return xph_run_once(stream, XPH_OP_LINEAR_PACK, &args);
+    if (tensor->prepares)
+        w->decay[w->all.decays++] = (xph_scan_pack_args){.type = model->shape.type,
+                                                         .width = tensor->param.dim[0],
+                                                         .states = tensor->param.dim[1],
+                                                         .a_log = from,
+                                                         .decay = to};
+    else
+        w->matrix[w->all.matrices++] = (xph_linear_pack_args){.type = type,
+                                                              .weights = xph_model_narrow(model, index),
+                                                              .in = tensor->param.dim[1],
+                                                              .out = tensor->param.dim[0],
+                                                              .w = from,
+                                                              .bias = tensor_in(model, weights, tensor->bias),
+                                                              .packed = to};
+}
+
+static exphil_status pack_waiting(waiting *w, xph_stream *stream)
+{
+    xph_packs_args *all = &w->all;
+    const int64_t matrices = all->matrices, decays = all->decays;
+    const xph_kernel *packs;
+    all->matrix = w->matrix, all->decay = w->decay;
+    if (xph_choose_kernel(stream->device, XPH_OP_PACKS, all, &packs) >= 0)
+        return stream->device->backend->run(stream, packs, all);
+    for (int64_t i = 0; i < matrices; i++) XPH_TRY(xph_run_once(stream, XPH_OP_LINEAR_PACK, &w->matrix[i]));
+    for (int64_t i = 0; i < decays; i++) XPH_TRY(xph_run_once(stream, XPH_OP_SCAN_PACK, &w->decay[i]));
+    return EXPHIL_OK;
 }
 
 exphil_status xph_model_pack(const exphil_model *model, xph_stream *stream, xph_type type,
                              const void *weights, void *packed)
 {
+    waiting w = {.all = {.type = type}};
     for (int64_t i = 0; i < model->tensor_count; i++) {
         const xph_tensor *tensor = &model->tensor[i];
         if (tensor->packed_bytes == 0) continue;
-        XPH_TRY(pack_tensor(model, stream, type, i, weights, (unsigned char *)packed + tensor->packed_at));
+        add_tensor(&w, model, type, i, weights, (unsigned char *)packed + tensor->packed_at);
+        if (w.all.matrices < TOGETHER && w.all.decays < TOGETHER) continue;
+        XPH_TRY(pack_waiting(&w, stream));
+        w.all.matrices = w.all.decays = 0;
     }
-    return EXPHIL_OK;
+    return w.all.matrices || w.all.decays ? pack_waiting(&w, stream) : EXPHIL_OK;
 }
 
 static exphil_status pack_own(exphil_model *model, exphil_error *error)

@@ -112,7 +112,7 @@ static int64_t searches;
 
 static exphil_status counted_query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
-    searches += op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK;
+    searches += op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK && op != XPH_OP_PACKS;
     return real->query(device, op, args, info);
 }
 

@@ -386,3 +386,6 @@ const xph_candidate XPH_LIST(scan_pack)[] = {
     {.name = XPH_LABEL("scan_pack"), .phase = {{pack_items, pack_run}}},
     XPH_LIST_END,
 };
+
+/* One by one is as good here. */
+const xph_candidate XPH_LIST(packs)[] = {XPH_LIST_END};

@@ -244,6 +244,13 @@ static void narrow_gradients_are_near(void **state)
     }
 }
 
+/* More matrices than are packed at once (lib/model/weights.c). */
+static void gradients_of_many_matrices_are_near(void **state)
+{
+    late();
+    compare_gradients(train_plan_of("mamba*9", EXPHIL_MODE_CARRY));
+}
+
 static void fill_tensor(const train_run *run, const char *name, float value)
 {
     const xph_param *param = xph_model_param(run->model, 0);
@@ -595,6 +602,7 @@ int main(void)
         cmocka_unit_test(alone_is_measured_alike),
         cmocka_unit_test(narrow_rows_train),
         cmocka_unit_test(narrow_gradients_are_near),
+        cmocka_unit_test(gradients_of_many_matrices_are_near),
         cmocka_unit_test(narrow_rows_keep_the_bias_of_a_step),
         cmocka_unit_test(every_order_gives_the_same_bits),
         cmocka_unit_test(an_update_is_one_graph),
