@@ -165,7 +165,7 @@ def with_measured(case, rows, known):
 FORWARD = r"heads|loss"  # ends with it
 BARS = [
     ("update-tf32", "H200", None, None, 1300, 1, True),
-    ("update-bf16", "H200", None, None, 900, 1, False),
+    ("update-bf16", "H200", None, None, 900, 1, True),
     ("update-tf32", "H100", r"scan_(?!pack)", FORWARD, 180, "scan_grad", True),
     ("update-bf16", "H100", r"scan_(?!pack)", FORWARD, 180, "scan_grad", True),
     ("update-tf32", "H100", r"heads|loss", None, 60, 1, True),
