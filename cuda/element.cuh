@@ -103,6 +103,7 @@ template <int COUNT, class Stored> __device__ inline void load_group(const Store
     if constexpr (COUNT == 1) {
         x[0] = load(from);
     } else {
+        XPH_ALIGNED(from, sizeof(stored_group<Stored, COUNT>));
         const auto group = *reinterpret_cast<const stored_group<Stored, COUNT> *>(from);
         XPH_UNROLL
         for (int i = 0; i < COUNT; i++) x[i] = load_changing(&group.v[i]);
@@ -113,6 +114,7 @@ template <int COUNT, class Stored> __device__ inline void store_group(Stored *to
     if constexpr (COUNT == 1) {
         store(to, x[0]);
     } else {
+        XPH_ALIGNED(to, sizeof(stored_group<Stored, COUNT>));
         stored_group<Stored, COUNT> group;
         XPH_UNROLL
         for (int i = 0; i < COUNT; i += 2) set_two(&group.v[i], x[i], x[i + 1]);

@@ -1,5 +1,5 @@
 /* The part of CUDA that kernels of this folder use, for two compilers: nvcc compiles them for a GPU, any
- * C++17 compiler with tests/cuda/emu in its search path for the emulated one. Six things are written
+ * C++17 compiler with tests/cuda/emu in its search path for the emulated one. Seven things are written
  * differently from plain CUDA:
  *   XPH_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   for kernel<<<...>>>(...); a kernel with
  *                                                       template arguments stands in parentheses
@@ -8,6 +8,8 @@
  *   XPH_UNROLL, XPH_KEEP_LOOP                           for #pragma unroll, and for #pragma unroll 1
  *   XPH_LAUNCH_CLUSTER(kernel, blocks, grid, ...)       the same on sm_90, for clusters of so many blocks along x
  *   XPH_ENTER();                                        the first line of every kernel: waits for the kernel before it
+ *   XPH_ALIGNED(address, bytes);                        in front of what moves so many bytes at once: they lie at a
+ *                                                       multiple of them, which a GPU would find out by itself
  * Kernels are launched while the one before them ends (programmatic dependent launch, sm_90): their blocks take up the
  * multiprocessors that fall idle, and wait in XPH_ENTER until it has ended and its memory is seen. As every kernel waits, all
  * before that one have ended too. No memory may be touched before; tools/cuda-gate looks for it in the machine code.
@@ -28,7 +30,8 @@
     xph_launch(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 #  define XPH_LAUNCH_CLUSTER(kernel, blocks, grid, block, shared_bytes, stream, ...)                         \
     xph_launch_cluster(kernel, blocks, grid, block, shared_bytes, stream, __VA_ARGS__)
-#  define XPH_ENTER()                  xph_enter()
+#  define XPH_ENTER() xph_enter()
+#  define XPH_ALIGNED(address, bytes)
 #  define XPH_UNROLL                   _Pragma("unroll")
 #  define XPH_KEEP_LOOP                _Pragma("unroll 1")
 #  define XPH_SHARED(type, name, dims) __shared__ type name dims
@@ -42,7 +45,8 @@
 #  define XPH_LAUNCH_CLUSTER(kernel, blocks, grid, block, shared_bytes, stream, ...)                         \
     (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, (blocks) > 8),             \
      emu::launch(#kernel, blocks, grid, block, shared_bytes, stream, kernel, __VA_ARGS__))
-#  define XPH_ENTER() emu::enter()
+#  define XPH_ENTER()                 emu::enter()
+#  define XPH_ALIGNED(address, bytes) emu::aligned(address, bytes)
 #  define XPH_UNROLL
 #  define XPH_KEEP_LOOP
 #  define XPH_SHARED(type, name, dims)                                                                       \

@@ -88,6 +88,7 @@ static const planted all_planted[] = {
     {FAULTY_EARLY_EXIT, ANY, "threads do not come to a barrier"},
     {FAULTY_DIVERGENT_BARRIER, ANY, "threads do not come to a barrier"},
     {FAULTY_STACK, ANY, "stack overflow"},
+    {FAULTY_MISALIGNED, ANY, "misaligned address"},
 };
 
 static bool found(const planted *p, int schedule)

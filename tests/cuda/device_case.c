@@ -61,16 +61,24 @@ static void put(void *args, size_t at, const void *value, size_t bytes)
     memcpy((char *)args + at, value, bytes);
 }
 
-static void *give(const device_case *d, const kt_tensor *t)
+/* Bytes in front of a tensor. */
+static size_t astray(const device_case *d, int i)
 {
+    return i + 1 == d->astray ? device_bytes(type_of(d, &d->test->tensors[i])) : 0;
+}
+
+static void *give(const device_case *d, int i)
+{
+    const kt_tensor *t = &d->test->tensors[i];
     xph_type type = type_of(d, t);
     int64_t ld = ld_of(d->test, t), elements = t->rows > 0 ? (t->rows - 1) * ld + t->width : 0;
     const size_t bytes = (size_t)elements * device_bytes(type),
                  align = d->align ? d->align : device_bytes(type);
-    void *to = emu_alloc((bytes + align - 1) / align * align, align);
-    assert_non_null(to);
-    for (int64_t i = 0; t->x && i < t->rows * t->width; i++)
-        device_put(type, to, i / t->width * ld + i % t->width, t->x[i]);
+    char *at = emu_alloc((bytes + astray(d, i) + align - 1) / align * align, align);
+    assert_non_null(at);
+    void *to = at + astray(d, i);
+    for (int64_t k = 0; t->x && k < t->rows * t->width; k++)
+        device_put(type, to, k / t->width * ld + k % t->width, t->x[k]);
     return to;
 }
 
@@ -164,7 +172,7 @@ static bool run(const device_case *d, const xph_cuda_candidate *candidate, doubl
         int64_t ld = ld_of(c, t);
         if (t->ld_at != KT_DENSE) put(args, t->ld_at, &ld, sizeof ld);
         if (t->role == KT_IN && !t->x) continue;
-        memory[i] = give(d, t);
+        memory[i] = give(d, i);
         put(args, t->at, &memory[i], sizeof memory[i]);
     }
     void *reset = give_resets(d, args);
@@ -176,7 +184,7 @@ static bool run(const device_case *d, const xph_cuda_candidate *candidate, doubl
     for (int i = 0; i < c->count; i++) {
         const kt_tensor *t = &c->tensors[i];
         results[i] = accepted && t->role != KT_IN ? take(d, t, memory[i]) : NULL;
-        emu_free(memory[i]);
+        if (memory[i]) emu_free((char *)memory[i] - astray(d, i));
     }
     if (columns && accepted) check_columns(d, columns, results[d->columns_of]);
     emu_free(columns);

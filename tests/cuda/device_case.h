@@ -34,7 +34,8 @@ typedef struct device_case {
     bool candidates_differ, wanted;
     size_t columns_at;
     int columns_of;
-    size_t align; /* of what has rows per frame, in bytes; 0: that of a number */
+    size_t align; /* of what the kernel is given, in bytes; 0: that of a number */
+    int astray; /* 1 + the place of a tensor that lies one number behind where align would have it; 0: none */
 } device_case;
 /* Of args without resets, within the tolerance of the type. */
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type);

@@ -79,6 +79,7 @@ __global__ void faulty(int fault, const float *in, float *out, float *sums)
     if (fault == FAULTY_DIVERGENT_SHUFFLE) x = divergent_sum(x, lane);
     if (fault == FAULTY_OTHER_SHUFFLE) x = forked_sum(x, lane);
     if (fault == FAULTY_STRANGE_LANE && lane < 4) x = __shfl_sync(0xfu, x, 9);
+    if (fault == FAULTY_MISALIGNED && thread / 2 == 4) XPH_ALIGNED(in + at, 2 * sizeof *in);
     if (fault == FAULTY_STACK && thread == 5) {
         volatile int depth = 0;
         x += static_cast<float>(endless(0, &depth));

@@ -23,6 +23,7 @@ enum {
     FAULTY_EARLY_EXIT,          /* threads end before a barrier */
     FAULTY_DIVERGENT_BARRIER,   /* two barriers, half of the threads in each */
     FAULTY_STACK,               /* endless recursion */
+    FAULTY_MISALIGNED,          /* two numbers at once, from between two places of such */
     FAULTY_COUNT
 };
 enum { FAULTY_THREADS = 128, FAULTY_BLOCKS = 3, CLUSTER_THREADS = 48 };

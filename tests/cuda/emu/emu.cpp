@@ -668,6 +668,13 @@ void emu::enter()
     cluster.blocks[running->rank].entered++;
 }
 
+void emu::misaligned(const void *address, size_t bytes)
+{
+    if (begin_fault("misaligned address"))
+        add_to_fault(", %zu bytes at %p", bytes, const_cast<void *>(address));
+    end_fiber();
+}
+
 unsigned emu::lane()
 {
     return running->lane;

@@ -148,6 +148,12 @@ void *shared(shared_array *array, size_t bytes);
 void *dynamic_shared();
 void enter(); /* once in every thread */
 
+[[noreturn]] void misaligned(const void *address, size_t bytes);
+inline void aligned(const void *address, size_t bytes)
+{
+    if (reinterpret_cast<uintptr_t>(address) % bytes) misaligned(address, bytes);
+}
+
 /* ---- threads that meet ---- */
 
 enum meeting : uint8_t { SYNC, SHUFFLE, BALLOT };
