@@ -17,13 +17,16 @@ from .count import warps_of
 from .launches import FLOAT, Copy, Launch, Product, Set
 
 KEPT = os.path.join(TOP, "tests", "cuda", "costs.json")
+RESULTS = os.path.join(TOP, "bench", "results")
 PAGE = os.path.join(TOP, "doc", "cuda.md")
 BEGIN, END = "<!-- costs: tools/cuda-gate --update-table -->", "<!-- end of costs -->"
 CHANGED = 0.05
 
-# A row of the table: launches of one kernel with one grid. head: the kernel whose partial sums a fold adds.
+# A row of the table: launches of one kernel with one grid. head: the kernel whose partial sums a fold adds; place: the call of
+# table A that it belongs to; measured: the cards whose estimate was.
 Cost = collections.namedtuple(
-    "Cost", "name head launches grid threads registers waves bytes operations instructions floor estimate")
+    "Cost", "name head launches grid threads registers waves bytes operations instructions floor estimate place measured",
+    defaults=(None, ()))
 
 
 class Facts:
@@ -100,15 +103,18 @@ def costs_of(listing, totals, facts):
     operations, found, head = listing.counted(), [], None
     main = next((o.stream for o in operations if isinstance(o, Launch)), None)
     waiting = iter(totals)
-    for operation in operations:
+    for operation, place in zip(operations, listing.places):
         if isinstance(operation, Launch):
             if not operation.kernel.startswith("fold_"):
                 head = operation.kernel
-            found.append(launch_cost(operation, next(waiting), facts, head or operation.kernel))
+            cost = launch_cost(operation, next(waiting), facts, head or operation.kernel)
         elif isinstance(operation, Product):
-            found.append(product_cost(operation))
+            cost = product_cost(operation)
         elif operation.stream == main:
-            found.append(move_cost(operation))
+            cost = move_cost(operation)
+        else:
+            continue
+        found.append(cost._replace(place=place))
     return found
 
 
@@ -124,37 +130,62 @@ def grouped(costs):
         rows[key] = cost if known is None else known._replace(
             launches=known.launches + 1, bytes=known.bytes + cost.bytes, operations=known.operations + cost.operations,
             instructions=known.instructions + cost.instructions, floor=added(known.floor, cost.floor),
-            estimate=added(known.estimate, cost.estimate))
+            estimate=added(known.estimate, cost.estimate), measured=tuple(sorted({*known.measured, *cost.measured})))
     return list(rows.values())
 
 
 # ---- measurements of a card ----
 
 
-def measured():
-    """{card: {(case, kernel): seconds a case}} of bench/results/<card>-*.jsonl: rows of tools/gpu-check with subject "launch"."""
+def rows_of(path):
+    """{case: {launch: (kernel, seconds)}} of the results of a check; {} where its sizes were small."""
     found = collections.defaultdict(dict)
-    for name in sorted(os.listdir(os.path.join(TOP, "bench", "results"))):
-        card = next((card for card in rates.BANDWIDTH if card.lower() in name.lower()), None)
-        if not card or not name.endswith(".jsonl") or "rehears" in name:
-            continue
-        with open(os.path.join(TOP, "bench", "results", name)) as file:
-            for line in file:
-                row = json.loads(line)
-                if row.get("subject") == "launch" and {"case", "kernel", "us"} <= row.keys():
-                    found[card][row["case"], row["kernel"]] = row["us"] * 1e-6
+    with open(path) as file:
+        for line in file:
+            row = json.loads(line)
+            if row.get("quick") or row.get("rehearsal"):
+                return {}
+            if row.get("subject") == "launch":
+                found[row["case"]][row["launch"]] = row["kernel"], row["us"] * 1e-6
     return found
 
 
-def with_measured(case, rows, known):
-    """What was measured of a kernel, over all its launches of a case, in place of its estimates."""
-    for card, times in known.items():
+def measured(folder=RESULTS):
+    """{card: {case: {launch: (kernel, seconds)}}} of <card>-*.jsonl: rows of tools/gpu-check with subject "launch". Of a case those
+    of the last file that has any."""
+    found = {card: {} for card in rates.BANDWIDTH}
+    for name in sorted(os.listdir(folder)):
+        card = next((card for card in rates.BANDWIDTH if card.lower() in name.lower()), None)
+        if card and name.endswith(".jsonl"):
+            found[card].update(rows_of(os.path.join(folder, name)))
+    return found
+
+
+def same_kernel(kernel, candidate):
+    """Behind a / stand the algorithms that were chosen for its products."""
+    return kernel.partition("/")[0] == candidate.partition("/")[0]
+
+
+def with_measured(case, rows, known, candidates):
+    """What was measured of a call, over all its launches, in place of their estimates, where that is what the case calls there."""
+    for card, cases in known.items():
+        times = {place: seconds for place, (kernel, seconds) in cases.get(case, {}).items()
+                 if place < len(candidates) and same_kernel(kernel, candidates[place])}
         shares = collections.Counter()
         for row in rows:
-            shares[row.name] += row.estimate[card]
-        rows = [row._replace(estimate={**row.estimate, card: times[case, row.name] * row.estimate[card] / shares[row.name]})
-                if (case, row.name) in times else row for row in rows]
+            shares[row.place] += row.estimate[card]
+        rows = [row._replace(estimate={**row.estimate, card: times[row.place] * row.estimate[card] / shares[row.place]},
+                             measured=(*row.measured, card)) if row.place in times else row for row in rows]
     return rows
+
+
+def not_taken(case, known, candidates):
+    """What was measured and is not what the case calls."""
+    for card, cases in known.items():
+        for place, (kernel, _) in sorted(cases.get(case, {}).items()):
+            called = candidates[place] if place < len(candidates) else "nothing"
+            if not same_kernel(kernel, called):
+                yield f"{case}, call {place}: {kernel} was measured on the {card}, {called} is called"
 
 
 # ---- bars ----
@@ -227,7 +258,8 @@ def kept_form(by_case):
 def row_form(row):
     return {"kernel": row.name, "grid": list(row.grid), "launches": row.launches, "registers": row.registers,
             "waves": round(row.waves, 2), "bytes": round(row.bytes), "operations": round(row.operations),
-            "instructions": round(row.instructions), "floor_us": micro(row.floor), "estimate_us": micro(row.estimate)}
+            "instructions": round(row.instructions), "floor_us": micro(row.floor), "estimate_us": micro(row.estimate),
+            **({"measured": list(row.measured)} if row.measured else {})}
 
 
 def micro(seconds):
@@ -296,9 +328,13 @@ def table_of(case, form):
         blocks = row["grid"][0] * row["grid"][1] * row["grid"][2]
         own = [blocks, f"{row['waves']:.1f}", row["registers"]] if blocks else ["", "", ""]
         cells = [f"`{row['kernel']}`", row["launches"], *own, f"{row['bytes'] * 1e-6:.2f}", f"{row['operations'] * 1e-6:.0f}",
-                 f"{row['instructions'] * 1e-6:.2f}", f"{row['floor_us']['H100']:.1f}", f"{row['estimate_us']['H100']:.1f}",
-                 f"{row['estimate_us']['H200']:.1f}"]
+                 f"{row['instructions'] * 1e-6:.2f}", f"{row['floor_us']['H100']:.1f}",
+                 figure(row, "H100"), figure(row, "H200")]
         yield "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def figure(row, card):
+    return f"{row['estimate_us'][card]:.1f}" + ("*" if card in row.get("measured", ()) else "")
 
 
 def page_of(form, judged):

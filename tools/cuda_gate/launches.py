@@ -16,20 +16,26 @@ FLOAT, HALF, BFLOAT = 0, 2, 14  # cudaDataType_t
 
 
 class Listing:
-    """Operations in order, each with whether it belongs to the update or step that is counted."""
+    """Operations in order, each with whether it belongs to the update or step that is counted. candidates: those that the update
+    or step calls for its operations of table A, in order; places: which of these calls an operation that is counted belongs to,
+    None: to none."""
 
     def __init__(self, path):
-        self.path, self.operations = path, []
+        self.path, self.operations, self.candidates, self.places = path, [], [], []
         with open(path) as file:
             lines = file.read().splitlines()
-        counted, names = False, {}
+        counted, inside, names = False, False, {}
         for line in lines:
             word, *words = line.split()
             if word == "plugin":
                 names = symbols_of(words[0])
             elif word in ("begin", "end"):
                 counted = word == "begin"
+            elif word in ("run", "ran"):
+                inside = word == "run"
+                self.candidates += [] if inside or words[0] == "-" else words
             else:
+                self.places += [len(self.candidates) if inside else None] if counted else []
                 self.operations.append((counted, operation_of(word, words, names)))
 
     def counted(self):
@@ -67,12 +73,12 @@ def program_of(build):
     return os.path.join(build, "tests", "cuda_launches")
 
 
-def listing(build, folder, case):
-    """None where there is no emulated GPU."""
+def listing(build, folder, case, *small):
+    """None where there is no emulated GPU. small: the word, for small sizes."""
     program, path = program_of(build), os.path.join(folder, f"launches-{case}")
     if not os.path.exists(program):
         return None
-    done = subprocess.run([program, case, path], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, case, path, *small], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"cuda_launches {case}: {done.stderr.strip()}")
     return Listing(path)

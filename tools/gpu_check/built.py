@@ -17,8 +17,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 NAME = "exphil-gpu-check"  # the folder in an archive
 PLUGIN = "libexphil_cuda.so"
 STAND_IN = "librefusing_cublasLt.so"  # a cuBLASLt that refuses every product, for rehearsals
-PROGRAMS = ["cuda_kernels", "cuda_policy", "exphil"]
-TARGETS = ["exphil_cuda", "card_tests", "cuda_kernels", "cuda_policy", "exphil_program"]
+PROGRAMS = ["cuda_kernels", "cuda_policy", "cuda_times", "exphil"]
+TARGETS = ["exphil_cuda", "card_tests", "cuda_kernels", "cuda_policy", "cuda_times", "exphil_program"]
 # What the emulated GPU's tests say of the emulator itself and of stand-ins, and whole runs, of which card_run_test makes those that
 # a card can.
 OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|graph|memory|ucontext|blaslt|choices|cudnn|cudnn_train|learn|ops|plan|play|"

@@ -34,9 +34,12 @@ class Planner:
     def runs(self, *words):
         return [self.program("card_run_test"), *words, *(["--updates", "2"] if self.small else [])]
 
+    def told(self, name, word):
+        return subprocess.run([self.program(name), word], env=self.built.environment(), stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.splitlines()
+
     def patterns(self):
-        return subprocess.run([self.program("card_run_test"), "--patterns"], env=self.built.environment(), stdout=subprocess.PIPE,
-                              text=True, check=True).stdout.splitlines()
+        return self.told("card_run_test", "--patterns")
 
     def profiled(self, name, stage, metrics, launches, command):
         tool = machine.ncu()
@@ -77,6 +80,9 @@ class Planner:
         for kind in TYPES:
             yield Task(f"operations of an update in {kind}", "reference", [*bench, "--precision", kind, "train", "mamba"], 15,
                        120, self.products, "bench")
+        for case in self.told("cuda_times", "--cases"):
+            yield Task(f"launches of {case}", "reference", [self.program("cuda_times"), "--json", *self.smoke, case], 5, 60,
+                       self.products)
         for kind in TYPES:
             yield self.profiled(f"kernels that ran in an update in {kind}", "reference", COUNTERS[:1], 250, [*policy, kind])
         yield Task("update in f16", "reference", [*policy, "f16"], 10, 90, self.products)
@@ -91,8 +97,7 @@ class Planner:
 
     def operations(self):
         program = self.program("cuda_kernels")
-        names = subprocess.run([program, "--subjects"], env=self.built.environment(), stdout=subprocess.PIPE, text=True,
-                               check=True).stdout.split()
+        names = " ".join(self.told("cuda_kernels", "--subjects")).split()
         for name in sorted(set(names), key=names.index):
             yield Task(f"times of {name}", "operations", [program, "--json", *self.smoke, name], 4, 90, self.products)
 

@@ -89,6 +89,17 @@ def table_taken(report, rows):
         report.row("none was logged", "", "", "")
 
 
+def table_launches(report, rows):
+    """What tools/cuda-gate takes in place of its estimates."""
+    report.head("Kernels of updates and steps", "case", "kernel", "times", "us in all", "")
+    found = {}
+    for row in rows:
+        if row["subject"] == "launch":
+            found.setdefault((row["case"], row["kernel"]), []).append(row["us"])
+    for (case, kernel), times in found.items():
+        report.row(case, kernel, len(times), figure(sum(times), digits=4))
+
+
 def table_kernels(report, rows):
     rate = next((row["gb_s"] for row in rows if row["subject"] == "copy"), None)
     report.head(f"Operations; a copy moves {figure(rate, ' GB/s', 4)}", "operation", "B x T x width x more", "type", "kernel", "us",
@@ -183,7 +194,7 @@ def table_tasks(report, said):
 def text_of(rows):
     machine, said, report = rows[0], journal.said_of(rows), Report(not rows[0]["quick"])
     found = [row for row in rows if row["kind"] in ("row", "log")]
-    for table in (table_updates, table_steps, table_taken, table_ran, table_kernels, table_peers, table_counters):
+    for table in (table_updates, table_steps, table_taken, table_launches, table_ran, table_kernels, table_peers, table_counters):
         table(report, found)
     table_tasks(report, said)
     return "\n".join(top_of(machine, said, report) + report.lines) + "\n"

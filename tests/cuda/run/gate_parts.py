@@ -4,9 +4,11 @@ counted as they run, what is not known is refused or said, and a table that is n
 usage: gate_parts.py SOURCE BUILD
 """
 import contextlib
+import json
 import os
 import random
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -238,9 +240,9 @@ def test_refused():
 # ---- estimates and tables ----
 
 
-def cost(name, us, head=None, grid=(1, 1, 1), instructions=100.0):
+def cost(name, us, head=None, grid=(1, 1, 1), instructions=100.0, place=None):
     both = {card: us * 1e-6 for card in rates.BANDWIDTH}
-    return costs.Cost(name, head or name, 1, grid, 32, 16, 1.0, 0, 0, instructions, both, both)
+    return costs.Cost(name, head or name, 1, grid, 32, 16, 1.0, 0, 0, instructions, both, both, place)
 
 
 def test_estimates():
@@ -274,8 +276,72 @@ def test_tables():
     must([w for w, _ in costs.judge_bar("x", 9, 10, "", False)] == ["FAILED"], "a bar that is reached and not marked")
     must(not list(costs.judge_bar("x", 9, 10, "", True)), "a bar that holds")
     must(list(costs.judge_spills({"x": case}, {"heads_rows": 3, "not launched": 4}))[0].startswith("heads_rows"), "a spill")
-    known = costs.with_measured("x", costs.grouped(case), {"H200": {("x", "heads_rows"): 7e-6}})
-    must([r.estimate["H200"] for r in known if r.name == "heads_rows"] == [7e-6], "what a card measured is not taken")
+
+
+# ---- what a card measured ----
+
+
+def result(*rows, **machine):
+    """Lines of a file of tools/gpu-check."""
+    rows = [{"kind": "machine", "rehearsal": False, "quick": False, **machine},
+            *({"kind": "row", "task": "x", "n": n, **row} for n, row in enumerate(rows, 1))]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def of_launch(case, launch, kernel, us):
+    return {"subject": "launch", "case": case, "kernel": kernel, "launch": launch, "us": us}
+
+
+def test_measured():
+    case = [cost("scan", 50, place=0), cost("pack", 10, place=1), cost("fold", 30, place=1), cost("set", 5)]
+    known = {"H200": {"x": {0: ("scan", 7e-6), 1: ("heads/a.b", 8e-6), 2: ("more", 1e-6)}}}
+    found = costs.with_measured("x", case, known, ["scan", "heads"])
+    must([round(r.estimate["H200"] * 1e6, 6) for r in found] == [7, 2, 6, 5], "of a call all launches by their estimates")
+    must([r.estimate["H100"] for r in found] == [r.estimate["H100"] for r in case], "an H200 says nothing of an H100")
+    must([r.measured for r in found] == [("H200",)] * 3 + [()], "what was measured is marked")
+    form = costs.kept_form({"x": found})
+    text = "\n".join(costs.table_of("x", form["x"]))
+    must("| 50.0 | 7.0* |" in text and "| 5.0 | 5.0 |" in text, f"a star for what was measured:\n{text}")
+    must(costs.with_measured("x", case, known, ["conv", "loss"]) == case, "times of other kernels are taken")
+    told = list(costs.not_taken("x", known, ["conv", "heads"]))
+    must(len(told) == 2 and "scan" in told[0] and "conv" in told[0] and "more" in told[1], f"not taken: {told}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (("nvidia-h100-2000-01-01", result(of_launch("x", 0, "a", 1), of_launch("y", 0, "b", 2))),
+                           ("nvidia-h100-2000-01-02", result(of_launch("x", 1, "c", 3), {"subject": "tick"})),
+                           ("nvidia-h100-2000-01-03", result(of_launch("x", 0, "d", 9), quick=True)),
+                           ("rehearsal-h100-2000-01-04", result(of_launch("x", 0, "d", 9), rehearsal=True)),
+                           ("amd-epyc", result(of_launch("x", 0, "d", 9)))):
+            with open(os.path.join(folder, name + ".jsonl"), "w") as file:
+                file.write(text)
+        found = costs.measured(folder)
+        must(found == {"H100": {"x": {1: ("c", 3e-6)}, "y": {0: ("b", 2e-6)}}, "H200": {}}, f"of a case the last file: {found}")
+
+
+def test_times():
+    """What the program writes that runs on a card fits what is counted."""
+    program = os.path.join(build, "bin", "cuda_times")
+    folder = os.path.join(build, "tests", "plugin-emulated")
+    if not os.path.exists(program):
+        return
+    env = {**os.environ, "EXPHIL_BACKEND_DIR": folder, "EXPHIL_CUBLASLT": os.path.join(folder, "libfake_cublasLt.so")}
+    told = subprocess.run([program, "--cases"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    must(told == launches.CASES, f"cases that a card times: {told}")
+    for case in ("update-tf32", "melee2-bf16", "step-16"):
+        out = subprocess.run([program, "--json", "--smoke", case], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+        rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        with tempfile.TemporaryDirectory() as work:
+            with open(os.path.join(work, "nvidia-h100-2000-01-01.jsonl"), "w") as file:
+                file.write(result(*rows))
+            known, listing = costs.measured(work), launches.listing(build, work, case, "small")
+        candidates = listing.candidates
+        must([row["kernel"] for row in rows] == candidates, f"{case}: {rows} for {candidates}")
+        must(not list(costs.not_taken(case, known, candidates)), "nothing is left")
+        counted = [cost(getattr(o, "kernel", "other"), 1, place=place) for o, place in zip(listing.counted(), listing.places)]
+        found = costs.with_measured(case, counted, known, candidates)
+        must(all(("H100" in row.measured) == (row.place is not None) for row in found), "launches without a time")
+        took = sum(row.estimate["H100"] for row in found if row.measured)
+        given = sum(row["us"] for row in rows if row["launch"] in listing.places)  # some calls find nothing to launch
+        must(abs(took - given * 1e-6) < 1e-9, f"{case}: times do not add up")
 
 
 # ---- launches ----

@@ -18,11 +18,13 @@ import types
 source, build = map(os.path.abspath, sys.argv[1:3])
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(source, "tools"))
+from cuda_gate import costs  # noqa: E402
 from gpu_check import built, check, journal, machine, plan, readers, rehearse, report  # noqa: E402
 
 # Of every stage something that takes little.
 SHORT = ("^(losses of gru|2 equal runs of gru|cuda_(arena|conv)_test|update in f32|operations of an update in f32|"
-         "PyTorch.s step in f32|times of (conv|linear)|memcheck over cuda_conv_test|counters of scan_grad|3 equal runs of gru)$")
+         "PyTorch.s step in f32|launches of step-16|times of (conv|linear)|memcheck over cuda_conv_test|"
+         "counters of scan_grad|3 equal runs of gru)$")
 MACHINE = {"kind": "machine", "card": "none", "date": "2000-01-01", "rehearsal": True, "quick": True, "identity": "x"}
 
 
@@ -301,6 +303,19 @@ def refusals_are_reported(tool, folder):
     must(all(row["text"] in summary for row in found), "the summary lacks refusals")
 
 
+def launches_are_timed(tool, folder):
+    """A row for each operation of an update or step, in order, as tools/cuda-gate takes them; and in the summary."""
+    out = os.path.join(folder, "launches")
+    run(tool, "--rehearse", "--kills", "0", "--only", "^launches of (update-tf32|step-16)$", "--out", out, want=0)
+    for case in ("update-tf32", "step-16"):
+        found = [row for row in journal.read(results_in(out)) if row.get("subject") == "launch" and row["case"] == case]
+        must(len(found) > 10 and [row["launch"] for row in found] == list(range(len(found))), f"{case}: {found}")
+        must(all(row["us"] >= 0 and row["kernel"] and row["task"] == f"launches of {case}" for row in found), f"{case}: {found}")
+    must(not costs.rows_of(results_in(out)), "times of a rehearsal are taken for a card's")
+    with open(results_in(out).removesuffix(".jsonl") + ".md") as file:
+        must(re.search(r"^\| step-16 \| scan_step \| 2 \| ", file.read(), re.M), "the summary lacks launches")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         results_are_whole_after_any_cut(folder)
@@ -324,6 +339,7 @@ def main():
         a_budget_is_kept(tool, folder)
         own_products_are_a_failure(tool, folder)
         refusals_are_reported(tool, folder)
+        launches_are_timed(tool, folder)
         print(run(tool, "--rehearse", "--kills", "3", "--only", SHORT, want=0), end="")
 
 

@@ -1,0 +1,263 @@
+/* The policies, batches and steps whose cost on a GPU is counted and timed. */
+#include "cost_cases.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLOATS = 288, BATCH = 256, TIME = 60, HIDDEN = 256 };
+enum { SMALL_BATCH = 2, SMALL_TIME = 3, SMALL_HIDDEN = 16, SEEN_MOST = 256 };
+
+/* ---- the device's table, watched ---- */
+
+/* A kernel that was chosen: its address is what run is given here. */
+typedef struct seen {
+    const xph_kernel *kernel;
+    const char *name;
+} seen;
+
+static struct {
+    const xph_backend *real;
+    xph_backend table;
+    const cost_watch *watch;
+    seen seen[SEEN_MOST];
+    int count;
+} watched;
+
+static exphil_status watched_query(xph_device *device, xph_op op, void *args, xph_op_info *info)
+{
+    int i = 0;
+    XPH_TRY(watched.real->query(device, op, args, info));
+    while (i < watched.count &&
+           (watched.seen[i].kernel != info->kernel || watched.seen[i].name != info->name))
+        i++;
+    if (i == SEEN_MOST) return EXPHIL_E_MEMORY;
+    if (i == watched.count) watched.seen[watched.count++] = (seen){info->kernel, info->name};
+    info->kernel = (const xph_kernel *)&watched.seen[i];
+    return EXPHIL_OK;
+}
+
+static exphil_status watched_run(xph_stream *stream, const xph_kernel *kernel, const void *args)
+{
+    const seen *of = (const seen *)kernel;
+    return watched.watch->run(watched.real, stream, of->kernel, args, of->name);
+}
+
+/* ---- policies ---- */
+
+static void must(exphil_status status, const exphil_error *error)
+{
+    if (status >= 0) return;
+    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, exphil_status_name(status),
+            error->message);
+    exit(1);
+}
+
+static uint32_t chance = 1;
+
+static uint32_t draw(uint32_t below)
+{
+    chance = chance * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)(chance >> 8) * below >> 24);
+}
+
+static exphil_spec spec_of(bool melee)
+{
+    exphil_spec known = EXPHIL_SPEC_INIT, spec = EXPHIL_SPEC_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    must(exphil_melee_spec(NULL, NULL, &known, &error), &error);
+    if (melee) return known;
+    spec.layout = "bench";
+    spec.codec = "bench";
+    spec.float_count = FLOATS;
+    spec.head_count = known.head_count;
+    spec.heads = known.heads;
+    return spec;
+}
+
+static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, bool melee, bool small)
+{
+    exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_model *model = NULL;
+    config.spec = spec;
+    config.blocks = "mamba*2";
+    config.hidden = small ? SMALL_HIDDEN : HIDDEN;
+    config.seed = 1;
+    config.no_previous_action = !melee;
+    must(exphil_model_create(context, &config, &model, &error), &error);
+    return model;
+}
+
+/* ---- batches ---- */
+
+/* Some ids are the same for a whole game, as characters and stages are; others change, most often to one of a few. */
+static int32_t id_of(const exphil_spec *spec, int64_t k, int64_t stream, int64_t frame)
+{
+    const int32_t entries = spec->ids[k].entries;
+    if (entries < 64) return (int32_t)((uint32_t)(stream * 7 + k * 5) % (uint32_t)entries);
+    if (frame % 8) return -1; /* as in the frame before */
+    const uint32_t few = entries / 8 > 1 ? (uint32_t)entries / 8 : 1;
+    return (int32_t)(draw(4) ? draw(few) : draw((uint32_t)entries));
+}
+
+static int32_t *ids_of(const exphil_spec *spec, int64_t streams, int64_t frames)
+{
+    const int64_t wide = spec->id_count;
+    int32_t *ids = calloc((size_t)(streams * frames * wide) + 1, sizeof *ids);
+    for (int64_t row = 0; row < streams * frames; row++)
+        for (int64_t k = 0; k < wide; k++) {
+            const int32_t id = id_of(spec, k, row / frames, row % frames);
+            ids[row * wide + k] = id < 0 ? ids[(row - 1) * wide + k] : id;
+        }
+    return ids;
+}
+
+static int32_t action_of(const exphil_head_spec *head, int64_t row)
+{
+    if (row % 5) return head->neutral;
+    return (int32_t)draw(head->kind == EXPHIL_BERNOULLI ? 1u << head->count : (uint32_t)head->count);
+}
+
+static int32_t *actions_of(const exphil_spec *spec, int64_t rows)
+{
+    int32_t *actions = calloc((size_t)(rows * spec->head_count) + 1, sizeof *actions);
+    for (int64_t i = 0; i < rows * spec->head_count; i++)
+        actions[i] = action_of(&spec->heads[i % spec->head_count], i / spec->head_count);
+    return actions;
+}
+
+static float *floats_of(const exphil_spec *spec, int64_t rows)
+{
+    float *floats = calloc((size_t)(rows * spec->float_count) + 1, sizeof *floats);
+    for (int64_t i = 0; i < rows * spec->float_count; i++) floats[i] = (float)draw(2000) / 1000.0f - 1.0f;
+    return floats;
+}
+
+/* All rows count; an episode begins with every eighth stream, and with every eighth other in the middle. */
+static exphil_batch batch_of(const exphil_spec *spec, int64_t slots, bool small)
+{
+    const int64_t sequences = small ? SMALL_BATCH : BATCH, time = small ? SMALL_TIME : TIME;
+    const int64_t rows = sequences * time;
+    exphil_batch batch = EXPHIL_BATCH_INIT;
+    float *mask = calloc((size_t)rows, sizeof *mask);
+    uint8_t *reset = calloc((size_t)rows, 1);
+    for (int64_t row = 0; row < rows; row++) mask[row] = 1;
+    for (int64_t b = 0; b < sequences; b++)
+        if (b % 4 == 0) reset[b * time + (b % 8 ? time / 2 : 0)] = 1;
+    batch.batch = sequences;
+    batch.time = time;
+    batch.frames = rows;
+    batch.floats = floats_of(spec, rows);
+    batch.ids = ids_of(spec, sequences, time);
+    batch.actions = actions_of(spec, rows);
+    batch.past = slots ? actions_of(spec, rows * slots) : NULL;
+    batch.mask = mask;
+    batch.reset = reset;
+    return batch;
+}
+
+static void free_batch(const exphil_batch *batch)
+{
+    const void *const all[] = {batch->floats, batch->ids,  batch->actions,
+                               batch->past,   batch->mask, batch->reset};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free((void *)(uintptr_t)all[i]);
+}
+
+/* ---- cases ---- */
+
+static void update(exphil_context *context, bool melee, int32_t precision, const cost_watch *watch)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_optimizer_config adam = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_metrics metrics = EXPHIL_METRICS_INIT;
+    exphil_optimizer *optimizer = NULL;
+    exphil_trainer *trainer = NULL;
+    const exphil_spec spec = spec_of(melee);
+    exphil_model *model = model_of(context, &spec, melee, watch->small);
+    adam.rate = 1e-4;
+    adam.decay = 0.01;
+    adam.clip_norm = 1;
+    config.precision = precision;
+    must(exphil_model_query(model, &info, &error), &error);
+    must(exphil_optimizer_create(model, &adam, &optimizer, &error), &error);
+    must(exphil_trainer_create(model, optimizer, NULL, &config, &trainer, &error), &error);
+    const exphil_batch batch = batch_of(&spec, info.action_slots, watch->small);
+    for (int i = 0; i < watch->rounds; i++) {
+        watch->begin(i);
+        must(exphil_trainer_step_batch(trainer, &batch, &metrics, &error), &error);
+        watch->end(i);
+    }
+    free_batch(&batch);
+    exphil_trainer_destroy(trainer);
+    exphil_optimizer_destroy(optimizer);
+    exphil_model_destroy(model);
+}
+
+static void step(exphil_context *context, bool melee, int64_t streams, const cost_watch *watch)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
+    exphil_session *session = NULL;
+    const exphil_spec spec = spec_of(melee);
+    exphil_model *model = model_of(context, &spec, melee, watch->small);
+    float *floats = floats_of(&spec, streams);
+    int32_t *ids = ids_of(&spec, streams, 1), *actions = actions_of(&spec, streams);
+    config.streams = streams;
+    must(exphil_session_create(model, &config, &session, &error), &error);
+    for (int i = 0; i < watch->rounds; i++) {
+        watch->begin(i);
+        exphil_status status =
+            exphil_session_step_row(session, floats, spec.id_count ? ids : NULL, NULL, actions);
+        watch->end(i);
+        if (status < 0) (void)exphil_session_error(session, &error);
+        if (!watch->dry) must(status, &error);
+    }
+    free(floats);
+    free(ids);
+    free(actions);
+    exphil_session_destroy(session);
+    exphil_model_destroy(model);
+}
+
+static bool run_case(exphil_context *context, const char *name, const cost_watch *watch)
+{
+    static const struct {
+        const char *name;
+        int32_t precision;
+    } kinds[] = {{"f32", EXPHIL_PRECISION_F32},
+                 {"tf32", EXPHIL_PRECISION_TF32},
+                 {"bf16", EXPHIL_PRECISION_BF16},
+                 {"f16", EXPHIL_PRECISION_F16}};
+    const bool melee = strncmp(name, "melee2-", 7) == 0;
+    const char *what = melee ? name + 7 : strncmp(name, "update-", 7) == 0 ? name + 7 : name;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (what != name && strcmp(what, kinds[i].name) == 0) {
+            update(context, melee, kinds[i].precision, watch);
+            return true;
+        }
+    if (strncmp(what, "step-", 5) != 0 || atoll(what + 5) < 1) return false;
+    step(context, melee, atoll(what + 5), watch);
+    return true;
+}
+
+bool cost_case_run(exphil_context *context, const char *name, const cost_watch *watch)
+{
+    xph_device *device = xph_context_backend(context);
+    watched.real = device->backend;
+    watched.watch = watch;
+    watched.count = 0;
+    watched.table = *device->backend;
+    watched.table.query = watched_query;
+    watched.table.run = watched_run;
+    watched.table.record_begin = NULL;
+    device->backend = &watched.table;
+    const bool known = run_case(context, name, watch);
+    device->backend = watched.real;
+    return known;
+}
