@@ -162,14 +162,13 @@ exphil_status xph_blaslt_open(xph_cuda_device *device, exphil_error *error)
     return status >= 0 && !lt ? without(error) : status;
 }
 
-static void free_plan(plan *p)
+void xph_lt_free(plan *p)
 {
     if (p->a) xph_lt.cublasLtMatrixLayoutDestroy(p->a);
     if (p->b) xph_lt.cublasLtMatrixLayoutDestroy(p->b);
     if (p->c) xph_lt.cublasLtMatrixLayoutDestroy(p->c);
     if (p->d) xph_lt.cublasLtMatrixLayoutDestroy(p->d);
     if (p->desc) xph_lt.cublasLtMatmulDescDestroy(p->desc);
-    free(p);
 }
 
 void xph_blaslt_close(xph_cuda_device *device)
@@ -180,7 +179,8 @@ void xph_blaslt_close(xph_cuda_device *device)
     if (--lt->users == 0) {
         while (lt->plans) {
             plan *next = lt->plans->next;
-            free_plan(lt->plans);
+            xph_lt_free(lt->plans);
+            free(lt->plans);
             lt->plans = next;
         }
         free(lt->workspaces);
@@ -250,7 +250,7 @@ int xph_lt_bias(const plan *p, const void *bias)
 
 static int set_desc(plan *p, const void *of_bias)
 {
-    const shape *s = &p->key;
+    const shape *s = &p->asked;
     const int32_t bias = LT_EPILOGUE_BIAS;
     int code = xph_lt.cublasLtMatmulDescCreate(&p->desc, s->compute, LT_R_32F);
     if (!code)
@@ -271,7 +271,7 @@ static int set_desc(plan *p, const void *of_bias)
 
 static int set_layouts(plan *p)
 {
-    const shape *s = &p->key;
+    const shape *s = &p->asked;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     bool ta = s->transpose_a == LT_OP_T, tb = s->transpose_b == LT_OP_T;
     int code = xph_lt.cublasLtMatrixLayoutCreate(&p->a, s->type_ab, ta ? k : m, ta ? m : k, s->lda);
@@ -279,6 +279,12 @@ static int set_layouts(plan *p)
     if (!code) code = xph_lt.cublasLtMatrixLayoutCreate(&p->c, s->type_cd, m, n, s->ldc);
     if (!code) code = xph_lt.cublasLtMatrixLayoutCreate(&p->d, s->type_cd, m, n, s->ldd);
     return code;
+}
+
+int xph_lt_describe(plan *p, const void *of_bias)
+{
+    const int code = set_desc(p, of_bias);
+    return code ? code : set_layouts(p);
 }
 
 /* At most `wanted` algorithms, best first as the library thinks. */
@@ -295,7 +301,7 @@ int xph_lt_ask(const xph_blaslt *lt, const plan *p, lt_found *found, int wanted,
         code = xph_lt.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_REDUCTION_SCHEME_MASK, &schemes,
                                                            sizeof schemes);
     for (int i = 0; !code && i < MATRICES; i++) {
-        const uint32_t align = (uint32_t)p->key.align[i];
+        const uint32_t align = (uint32_t)p->asked.align[i];
         code = xph_lt.cublasLtMatmulPreferenceSetAttribute(pref, LT_PREF_MIN_ALIGNMENT_A_BYTES + i, &align,
                                                            sizeof align);
     }
@@ -391,7 +397,7 @@ static int refuse(const xph_blaslt *lt, plan *p, int status, xph_cuda_stream *st
 typedef struct product {
     shape shape;
     const void *a, *b, *c, *bias;
-    void *d;
+    void *d, *scratch; /* scratch: NULL where there is none */
     float beta;
 } product;
 
@@ -404,9 +410,9 @@ static plan *plan_of(xph_blaslt *lt, const product *wanted, xph_cuda_stream *str
     p = calloc(1, sizeof *p);
     if (!p) return NULL;
     p->key = wanted->shape;
-    int status = set_desc(p, wanted->bias);
-    if (!status) status = set_layouts(p);
-    const lt_choice *choice = status ? NULL : xph_choices_find(&lt->choices, &p->key, true);
+    const lt_choice *choice = xph_choices_find(&lt->choices, &p->key, true);
+    p->asked = xph_lt_transposed(&p->key, choice ? choice->shape.transposed : 0);
+    int status = xph_lt_describe(p, wanted->bias);
     if (!status) status = choice ? take_choice(lt, p, choice) : ask(lt, p);
     p->next = lt->plans;
     lt->plans = p;
@@ -449,11 +455,15 @@ static int multiply_by(xph_blaslt *lt, plan *made, const product *p, xph_cuda_st
     const float one = 1.0f;
     if (made->refused) return XPH_CUDA_REFUSED;
     if (!memory && made->found.workspace_bytes) return XPH_CUDA_REFUSED; /* not a stream of table A's */
+    const void *operand[2] = {p->a, p->b};
+    if (made->asked.transposed && !p->scratch) return XPH_CUDA_REFUSED;
+    const int code = xph_lt_transpose(&made->key, made->asked.transposed, operand, p->scratch, stream);
+    if (code) return code;
     int status = p->shape.bias >= 0 ? xph_lt_bias(made, p->bias) : 0;
     if (!status)
-        status = xph_lt.cublasLtMatmul(lt->handle, made->desc, &one, p->a, made->a, p->b, made->b, &p->beta,
-                                       p->c ? p->c : p->d, made->c, p->d, made->d, &made->found.algo, memory,
-                                       memory ? WORKSPACE : 0, stream);
+        status = xph_lt.cublasLtMatmul(lt->handle, made->desc, &one, operand[0], made->a, operand[1], made->b,
+                                       &p->beta, p->c ? p->c : p->d, made->c, p->d, made->d,
+                                       &made->found.algo, memory, memory ? WORKSPACE : 0, stream);
     if (!status) return cudaSuccess;
     if (is_fatal(status)) return fatal();
     return refuse(lt, made, status, own, "when it was to run");
@@ -561,7 +571,13 @@ static shape dw_shape(const xph_linear_grad_args *g)
 /* dw += dy^T x */
 static int multiply_dw(const xph_linear_grad_args *g, cudaStream_t stream)
 {
-    product p = {.shape = dw_shape(g), .a = g->x, .b = g->dy, .c = g->dw, .d = g->dw, .beta = 1.0f};
+    product p = {.shape = dw_shape(g),
+                 .a = g->x,
+                 .b = g->dy,
+                 .c = g->dw,
+                 .d = g->dw,
+                 .scratch = g->scratch,
+                 .beta = 1.0f};
     return multiply(&p, stream);
 }
 
@@ -590,8 +606,21 @@ static int multiply_dx(const xph_linear_grad_args *g, cudaStream_t stream)
                  .b = g->dy,
                  .c = g->dx,
                  .d = g->dx,
+                 .scratch = g->scratch,
                  .beta = g->dx_add ? 1.0f : 0.0f};
     return p.a ? multiply(&p, stream) : XPH_CUDA_REFUSED;
+}
+
+/* Its parts run one after the other: each has all of it. */
+static size_t lt_grad_scratch(const void *args)
+{
+    const shape dw = dw_shape(args), dx = dx_shape(args);
+    const xph_blaslt *lt = current();
+    const size_t own = xph_linear_grad_scratch(args);
+    const size_t of_dw = lt ? xph_choices_scratch(&lt->choices, &dw) : 0;
+    const size_t of_dx = lt ? xph_choices_scratch(&lt->choices, &dx) : 0;
+    const size_t more = of_dw > of_dx ? of_dw : of_dx;
+    return own > more ? own : more;
 }
 
 static int own_grad(const xph_linear_grad_args *g, cudaStream_t stream)
@@ -685,7 +714,7 @@ const xph_cuda_candidate xph_cuda_linear[] = {
     {NULL, NULL, NULL, NULL},
 };
 const xph_cuda_candidate xph_cuda_linear_grad[] = {
-    {"linear_grad_cublaslt", lt_accepts_grad, xph_linear_grad_scratch, lt_linear_grad},
+    {"linear_grad_cublaslt", lt_accepts_grad, lt_grad_scratch, lt_linear_grad},
     {"linear_grad", xph_linear_accepts_grad, xph_linear_grad_scratch, xph_linear_grad},
     {NULL, NULL, NULL, NULL},
 };

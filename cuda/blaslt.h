@@ -10,7 +10,8 @@ typedef lt_shape shape;
 
 typedef struct plan {
     struct plan *next;
-    shape key;
+    shape key;   /* of the product that is wanted */
+    shape asked; /* of that which the library is asked for: key, or with operands transposed */
     lt_desc desc;
     lt_layout a, b, c, d;
     lt_found found;
@@ -34,10 +35,21 @@ struct xph_blaslt {
 
 extern lt_library xph_lt; /* once a device has it */
 
+/* Descriptions of p->asked; a cublasStatus_t. */
+int xph_lt_describe(plan *p, const void *of_bias);
+/* All that it holds, but itself. */
+void xph_lt_free(plan *p);
 /* The library reads off the address of the bias how it is aligned. */
 int xph_lt_bias(const plan *p, const void *bias);
 /* At most `wanted` algorithms, best first as the library thinks. */
 int xph_lt_ask(const xph_blaslt *lt, const plan *p, lt_found *found, int wanted, int *count);
 const char *xph_lt_type(int32_t type);
+
+/* blaslt_transposed.c. The product with operands `which` transposed, what their copies take of scratch, and making them: operand
+ * becomes where they are. A cudaError_t. */
+shape xph_lt_transposed(const shape *s, int32_t which);
+size_t xph_lt_transposed_bytes(const shape *s, int32_t which);
+int xph_lt_transpose(const shape *s, int32_t which, const void *operand[2], void *scratch,
+                     cudaStream_t stream);
 
 #endif

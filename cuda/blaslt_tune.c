@@ -1,4 +1,5 @@
-/* Times the algorithms of cuBLASLt for every product that was asked for, and writes the fastest to a file (choices.h). */
+/* Times the algorithms of cuBLASLt for every product that was asked for, and writes the fastest to a file (choices.h). Products of
+ * a backward pass in tf32 are also timed with operands transposed first, copies included. */
 #include "blaslt.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@ typedef struct bench {
     xph_blaslt *lt;
     cudaStream_t stream;
     cudaEvent_t begin, end;
-    void *workspace, *block[ALIGNMENTS], *at[ALIGNMENTS];
-    size_t bytes[ALIGNMENTS];
+    void *workspace, *scratch, *block[ALIGNMENTS], *at[ALIGNMENTS];
+    size_t bytes[ALIGNMENTS], scratch_bytes;
 } bench;
 
 static size_t width_of(int32_t type)
@@ -58,7 +59,11 @@ static exphil_status blocks_for(bench *b, const shape *s)
         status = xph_cuda_check(&b->device->base, fill(b, b->at[i], size, type[i]), "filling a matrix");
         if (status < 0) return status;
     }
-    return EXPHIL_OK;
+    b->scratch_bytes = xph_lt_may_transpose(s, LT_TRANSPOSED) ? xph_lt_transposed_bytes(s, LT_TRANSPOSED)
+                       : xph_lt_may_transpose(s, LT_TRANSPOSED_A)
+                           ? xph_lt_transposed_bytes(s, LT_TRANSPOSED_A)
+                           : 0;
+    return b->scratch_bytes ? xph_cuda_alloc(&b->device->base, b->scratch_bytes, &b->scratch) : EXPHIL_OK;
 }
 
 static void blocks_free(bench *b)
@@ -68,16 +73,22 @@ static void blocks_free(bench *b)
         if (b->block[i]) xph_cuda_free(&b->device->base, b->block[i], b->bytes[i]);
         b->block[i] = NULL;
     }
+    if (b->scratch) xph_cuda_free(&b->device->base, b->scratch, b->scratch_bytes);
+    b->scratch = NULL;
 }
 
 static int launch(const bench *b, const plan *p, const lt_found *found, int times)
 {
     const float one = 1.0f, zero = 0.0f; /* sums that grow with every launch would end in infinities */
     int code = p->key.bias >= 0 ? xph_lt_bias(p, b->at[ALIGNMENTS - 1]) : 0;
-    for (int i = 0; !code && i < times; i++)
-        code = xph_lt.cublasLtMatmul(b->lt->handle, p->desc, &one, b->at[0], p->a, b->at[1], p->b, &zero,
-                                     b->at[2], p->c, b->at[3], p->d, &found->algo, b->workspace, LT_WORKSPACE,
-                                     b->stream);
+    for (int i = 0; !code && i < times; i++) {
+        const void *operand[2] = {b->at[0], b->at[1]};
+        code = xph_lt_transpose(&p->key, p->asked.transposed, operand, b->scratch, b->stream);
+        if (!code)
+            code = xph_lt.cublasLtMatmul(b->lt->handle, p->desc, &one, operand[0], p->a, operand[1], p->b,
+                                         &zero, b->at[2], p->c, b->at[3], p->d, &found->algo, b->workspace,
+                                         LT_WORKSPACE, b->stream);
+    }
     return code;
 }
 
@@ -106,52 +117,68 @@ static int32_t config(const lt_algo *algo, int attribute)
                : value;
 }
 
-/* Of two that differ by less than a hundredth the one that the library prefers. 0: none runs. */
-static int fastest(bench *b, const plan *p, lt_choice *choice, float *own, float *best)
+/* What was tried of a product. own: what the library would take itself, below 0: that does not run. */
+typedef struct tried {
+    int count;
+    float own, best;
+    lt_choice choice;
+} tried;
+
+/* Of two that differ by less than a hundredth the one that the library prefers, and the product as it is. */
+static void try_all(const bench *b, const plan *p, tried *t)
 {
     static const int attributes[LT_CONFIGS] = {LT_CONFIG_ID, LT_CONFIG_TILE_ID, LT_CONFIG_STAGES_ID,
                                                LT_CONFIG_SPLITK_NUM};
     lt_found found[FOUND_MOST];
-    int count = 0, tried = 0;
-    *own = *best = -1.0f;
-    if (xph_lt_ask(b->lt, p, found, FOUND_MOST, &count)) return 0;
+    int count = 0;
+    if (xph_lt_ask(b->lt, p, found, FOUND_MOST, &count)) return;
     for (int i = 0; i < count; i++) {
         if (found[i].state || found[i].workspace_bytes > LT_WORKSPACE) continue;
         const float ms = time_of(b, p, &found[i]);
         if (ms < 0.0f) continue;
-        if (tried++ == 0) *own = ms;
-        if (*best >= 0.0f && ms >= 0.99f * *best) continue;
-        *best = ms;
-        *choice = (lt_choice){
+        if (t->count++ == 0 && !p->asked.transposed) t->own = ms;
+        if (t->count > 1 && ms >= 0.99f * t->best) continue;
+        t->best = ms;
+        t->choice = (lt_choice){
             .shape = p->key, .workspace_bytes = (int64_t)found[i].workspace_bytes, .algo = found[i].algo};
-        for (int k = 0; k < LT_CONFIGS; k++) choice->config[k] = config(&found[i].algo, attributes[k]);
+        t->choice.shape.transposed = p->asked.transposed;
+        for (int k = 0; k < LT_CONFIGS; k++) t->choice.config[k] = config(&found[i].algo, attributes[k]);
     }
-    return tried;
+}
+
+/* As it is first. */
+static void try_ways(const bench *b, const shape *of, tried *t)
+{
+    for (int32_t which = 0; which <= LT_TRANSPOSED; which++) {
+        if (which && !xph_lt_may_transpose(of, which)) continue;
+        plan p = {.key = *of, .asked = xph_lt_transposed(of, which)};
+        if (xph_lt_describe(&p, b->at[ALIGNMENTS - 1]) == 0) try_all(b, &p, t);
+        xph_lt_free(&p);
+    }
 }
 
 static exphil_status tune_one(bench *b, const plan *p, lt_choices *to, xph_tune_fn told, void *user)
 {
-    char line[256], name[LT_NAME];
-    lt_choice *choice = &to->of[to->count];
-    float own = 0.0f, best = 0.0f;
+    char line[256], name[LT_NAME], own[32] = "none";
+    tried t = {.own = -1.0f};
     exphil_status status = blocks_for(b, &p->key);
-    const int tried = status < 0 ? 0 : fastest(b, p, choice, &own, &best);
+    if (status >= 0) try_ways(b, &p->key, &t);
     blocks_free(b);
     if (status < 0) return status;
-    if (!tried) {
+    if (!t.count) {
         /* a product that the library began and did not end is the device's */
         const cudaError_t code = cudaStreamSynchronize(b->stream);
         return code ? xph_cuda_check(&b->device->base, code, "tuning") : EXPHIL_OK;
     }
-    to->count++;
-    xph_choice_name(choice, name);
-    snprintf(line, sizeof line,
-             "%s m %lld n %lld k %lld %s: %s, %.2f us; the library's own %.2f us; %d tried",
+    to->of[to->count++] = t.choice;
+    xph_choice_name(&t.choice, name);
+    if (t.own >= 0.0f) snprintf(own, sizeof own, "%.2f us", (double)t.own * 1e3);
+    snprintf(line, sizeof line, "%s m %lld n %lld k %lld %s: %s, %.2f us; the library's own %s; %d tried",
              p->key.transpose_a == LT_OP_T   ? "y"
              : p->key.transpose_b == LT_OP_T ? "dw"
                                              : "dx",
              (long long)p->key.m, (long long)p->key.n, (long long)p->key.k, xph_lt_type(p->key.type_ab), name,
-             (double)best * 1e3, (double)own * 1e3, tried);
+             (double)t.best * 1e3, own, t.count);
     told(user, line);
     return EXPHIL_OK;
 }

@@ -61,7 +61,7 @@ static const field fields[NUMBERS] = {
     ALIGN(2, "align_c"),
     ALIGN(3, "align_d"),
     ALIGN(4, "align_bias"),
-    {"reserved", offsetof(lt_choice, shape.reserved), 4, 0, 0},
+    SHAPE(transposed, 4, 0, LT_TRANSPOSED),
     {"workspace", offsetof(lt_choice, workspace_bytes), 8, 0, (int64_t)LT_WORKSPACE},
     CONFIG(0, "algorithm"),
     CONFIG(1, "tile"),
@@ -166,6 +166,8 @@ static exphil_status read_product(reader *r, lt_choice *c)
             return wrong(r, fields[i].name);
         put(c, &fields[i], value);
     }
+    if (c->shape.transposed && !xph_lt_may_transpose(&c->shape, c->shape.transposed))
+        return wrong(r, "a product whose operands can be transposed");
     for (int i = 0; i < 8; i++)
         if (!take(r, " ") || !word(r, &c->algo.data[i])) return wrong(r, "a word of the algorithm");
     return take(r, "\n") ? EXPHIL_OK : wrong(r, "the end of the line");
@@ -337,6 +339,7 @@ const lt_choice *xph_choices_find(const lt_choices *choices, const lt_shape *sha
 
 void xph_choice_name(const lt_choice *c, char name[LT_NAME])
 {
-    snprintf(name, LT_NAME, "%d.%d.%d.%d", (int)c->config[0] % 10000, (int)c->config[1] % 10000,
-             (int)c->config[2] % 10000, (int)c->config[3] % 10000);
+    static const char *const behind[] = {"", ".ta", ".tb", ".tab"};
+    snprintf(name, LT_NAME, "%d.%d.%d.%d%s", (int)c->config[0] % 10000, (int)c->config[1] % 10000,
+             (int)c->config[2] % 10000, (int)c->config[3] % 10000, behind[c->shape.transposed]);
 }

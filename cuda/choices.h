@@ -11,7 +11,8 @@
  *   sum <16 hexadecimal digits> FNV-1a, 64 bits, of all bytes before this line
  *
  * Numbers of a product: those of lt_shape in their order, bytes of workspace, then algorithm, tile, stages and parts of
- * split-K as the library tells them, which are for people. The words are cublasLtMatmulAlgo_t. */
+ * split-K as the library tells them, which are for people. The words are cublasLtMatmulAlgo_t. Where operands are transposed
+ * first (blaslt_transposed.c), the shape is that of the product before, the algorithm that of the one after. */
 #ifndef XPH_CUDA_CHOICES_H
 #define XPH_CUDA_CHOICES_H
 
@@ -26,8 +27,11 @@ enum { LT_MATRICES = 4, LT_ALIGNMENTS = LT_MATRICES + 1, LT_CONFIGS = 4, LT_NAME
 typedef struct lt_shape {
     int64_t m, n, k, lda, ldb, ldc, ldd;
     int32_t transpose_a, transpose_b, type_ab, type_cd, compute, bias; /* bias: type of it, or -1 */
-    int32_t align[LT_ALIGNMENTS], reserved;                            /* of a, b, c, d, bias: bytes */
+    int32_t align[LT_ALIGNMENTS];                                      /* of a, b, c, d, bias: bytes */
+    int32_t
+        transposed; /* which operands are copied first, LT_TRANSPOSED_...; of a product that is asked for 0 */
 } lt_shape;
+enum { LT_TRANSPOSED_A = 1, LT_TRANSPOSED_B = 2, LT_TRANSPOSED = 3 };
 
 typedef struct lt_choice {
     lt_shape shape;
@@ -53,7 +57,11 @@ exphil_status xph_choices_write(const char *path, const lt_choices *choices, exp
 void xph_choices_free(lt_choices *choices);
 /* The first for this shape whose matrices are aligned no better than these. alignment false: whatever these are. */
 const lt_choice *xph_choices_find(const lt_choices *choices, const lt_shape *shape, bool alignment);
-/* "66.20.15.1" */
+/* Bytes of scratch that a product of this shape may want, however its matrices are aligned. */
+size_t xph_choices_scratch(const lt_choices *choices, const lt_shape *shape);
+/* Whether it is one in tf32 whose operands `which` do not lie along the sum (blaslt_transposed.c). */
+bool xph_lt_may_transpose(const lt_shape *shape, int32_t which);
+/* "66.20.15.1"; behind it ".ta", ".tb" or ".tab" where a, b or both are transposed first */
 void xph_choice_name(const lt_choice *choice, char name[LT_NAME]);
 
 #endif

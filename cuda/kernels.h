@@ -69,6 +69,19 @@ int xph_narrow_linear(const void *args, struct CUstream_st *stream);
 bool xph_narrow_accepts_pack(const void *args);
 int xph_narrow_pack(const void *args, struct CUstream_st *stream);
 
+/* Transposed copies (transpose.cu): to[c][r] = from[r][c], floats; of none or one or two matrices, of no rows where there is
+ * none. What lies between rows and ldt is left as it is. */
+typedef struct xph_transposed {
+    const void *from; /* [rows, columns], ld apart */
+    void *to;         /* [columns, rows], ldt apart */
+    int64_t rows, columns, ld, ldt;
+    int64_t squares; /* of the kernel's own */
+} xph_transposed;
+typedef struct xph_transpose_args {
+    xph_transposed of[2];
+} xph_transpose_args;
+int xph_transpose(const xph_transpose_args *args, struct CUstream_st *stream);
+
 /* Attention by cuDNN (cudnn.c), and what that leaves to kernels. fix_accepts: whether they can. spread_bias: bias as a matrix
  * [heads, time, time], 0 where nothing is seen. fix: y and saved of the tiles that a reset or the ring cuts; saved of all
  * others is made of stats [batch, heads, time]; the ring moves on. */

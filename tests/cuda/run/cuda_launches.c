@@ -4,7 +4,9 @@
  *
  *   cuda_launches CASE FILE [small]
  *
- * CASE: of bench/cuda/cost_cases.h; small: of small sizes. FILE gets a line an operation, those of an update or step that
+ * CASE: of bench/cuda/cost_cases.h, or one with -transposed behind it: operands of products in tf32 that do not lie along the sum
+ * are transposed first (cuda/blaslt_transposed.c), by a file of choices as a library would have it that knows no other way;
+ * small: of small sizes. FILE gets a line an operation, those of an update or step that
  * is not among the first between "begin" and "end":
  *   plugin PATH BASE                                         what addresses of kernels are to be taken from
  *   launch STREAM KERNEL GX GY GZ BX BY BZ CLUSTER SHARED ARGUMENTS NAME       (KERNEL: in the plugin; ARGUMENTS: hexadecimal)
@@ -26,7 +28,7 @@
 enum { KEPT_MOST = 8 << 20, WARM_UPDATES = 3 };
 
 static FILE *list, *bytes;
-static bool begun;
+static bool begun, aside; /* aside: nothing is noted */
 static const char *plugin_base;
 static int (*product_of)(void (*function)(const void *), const void *data, fake_product *product);
 
@@ -70,6 +72,7 @@ static void write_copy(const emu_event *e)
 
 static void watch(const emu_event *e)
 {
+    if (aside) return;
     if (e->kind == EMU_COPY) write_copy(e);
     if (e->kind == EMU_LAUNCH && begun) write_launch(e);
     if (e->kind == EMU_SET && begun) fprintf(list, "set %p %p %zu\n", e->stream, e->to, e->bytes);
@@ -98,6 +101,46 @@ static exphil_status run(const xph_backend *real, xph_stream *stream, const xph_
     const exphil_status status = real->run(stream, kernel, args);
     if (begun) fprintf(list, "ran %s\n", status < 0 ? "-" : name);
     return status;
+}
+
+/* ---- choices ---- */
+
+static void nothing(int64_t round)
+{
+    (void)round;
+}
+
+static exphil_status just_run(const xph_backend *real, xph_stream *stream, const xph_kernel *kernel,
+                              const void *args, const char *name)
+{
+    (void)name;
+    return real->run(stream, kernel, args);
+}
+
+static void no_line(void *user, const char *line)
+{
+    (void)user, (void)line;
+}
+
+/* Products of the case are asked for, then tuned on a library that has nothing but for operands along the sum. */
+static void choose_transposed(const char *name, const char *path, bool small)
+{
+    const cost_watch how = {
+        .rounds = 1, .small = small, .dry = true, .begin = nothing, .end = nothing, .run = just_run};
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_context *context = emulated_context(); /* open all the while, so that plans stay */
+    xph_device *device = xph_context_backend(context);
+    aside = true;
+    cost_case_run(context, name, &how);
+    emulated_blaslt()->along = 1;
+    if (device->backend->tune(device, path, no_line, NULL, &error) < 0) {
+        fprintf(stderr, "cuda_launches: %s\n", error.message);
+        exit(1);
+    }
+    emulated_blaslt()->along = 0;
+    exphil_context_destroy(context);
+    setenv("EXPHIL_CUBLASLT_CHOICES", path, 1);
+    aside = false;
 }
 
 static FILE *open_file(const char *name, const char *behind)
@@ -139,8 +182,14 @@ int main(int count, char **words)
     find_plugin();
     emulated_blaslt();
     emulated_gpu()->dry(watch);
+    char name[64], path[4096];
+    snprintf(name, sizeof name, "%s", words[1]);
+    char *behind = strstr(name, "-transposed");
+    if (behind) *behind = 0;
+    snprintf(path, sizeof path, "%s.choices", words[2]);
+    if (behind) choose_transposed(name, path, how.small);
     exphil_context *context = emulated_context();
-    const bool known = cost_case_run(context, words[1], &how);
+    const bool known = cost_case_run(context, name, &how);
     exphil_context_destroy(context);
     emulated_gpu()->dry(NULL);
     const char *fault = emulated_gpu()->fault();

@@ -241,6 +241,7 @@ int cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, 
     *count = 0;
     fake.queries++;
     if (!types_fit(desc, a->type, d->type) || !bias_fits(desc, d)) return NOT_SUPPORTED;
+    if (fake.along && (!desc->transpose[0] || desc->transpose[1])) return OK;
     if (refuses(desc, a, b, d, FAKE_AT_QUERY)) return fake.status == FAKE_NO_ALGORITHM ? OK : fake.status;
     for (int i = 0; i < wanted && i < FAKE_ALGORITHMS; i++) {
         memset(&found[i], 0, sizeof found[i]);

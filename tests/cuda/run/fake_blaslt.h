@@ -20,6 +20,7 @@ typedef struct fake_blaslt {
     /* given */
     int where, which, status;
     int spoils; /* a refusal in a capture ends it */
+    int along;  /* nonzero: at a query there is nothing but for operands that both lie along the sum */
     /* told */
     int products, alive;
     int queries, checks, by[FAKE_ALGORITHMS]; /* by: products of each algorithm */

@@ -325,7 +325,7 @@ def test_times():
         return
     env = {**os.environ, "EXPHIL_BACKEND_DIR": folder, "EXPHIL_CUBLASLT": os.path.join(folder, "libfake_cublasLt.so")}
     told = subprocess.run([program, "--cases"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    must(told == launches.CASES, f"cases that a card times: {told}")
+    must(told == launches.TIMED, f"cases that a card times: {told}")
     for case in ("update-tf32", "melee2-bf16", "step-16"):
         out = subprocess.run([program, "--json", "--smoke", case], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
         rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
@@ -345,6 +345,22 @@ def test_times():
 
 
 # ---- launches ----
+
+
+def test_transposed():
+    """A product of a gradient in tf32 has two operands transposed first, or one; a copy is counted by its bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, chosen = (launches.listing(build, folder, case) for case in ("update-tf32", "update-tf32-transposed"))
+        if plain is None:
+            return
+        products = [[o for o in one.counted() if isinstance(o, launches.Product)] for one in (plain, chosen)]
+        must([(p.m, p.n, p.k) for p in products[0]] == [(p.m, p.n, p.k) for p in products[1]], "other products")
+        must(all(p.transposed == (1, 0) for p in products[1]), "operands that do not lie along the sum")
+        turned = sum(p.transposed != (1, 0) for p in products[0])
+        copies = [o for o in chosen.counted() if isinstance(o, launches.Launch) and o.kernel == "transpose"]
+        must(turned > 10 and len(copies) == turned, f"{len(copies)} launches of copies for {turned} products")
+        must(not any(getattr(o, "kernel", "") == "transpose" for o in plain.counted()), "copies without a choice")
+        must(any("cublaslt/" in c and c.count(".ta") == 2 for c in chosen.candidates), f"names: {chosen.candidates}")
 
 
 def test_launches():
