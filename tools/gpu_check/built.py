@@ -22,7 +22,7 @@ TARGETS = ["exphil_cuda", "card_tests", "cuda_kernels", "cuda_policy", "cuda_tim
 # What the emulated GPU's tests say of the emulator itself and of stand-ins, and whole runs, of which card_run_test makes those that
 # a card can.
 OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|graph|memory|ucontext|blaslt|choices|cudnn|cudnn_train|learn|ops|plan|play|"
-                             r"ranks|ranks_\w+|refusal|rnn_room|training)_test$")
+                             r"ranks|ranks_\w+|refusal|rnn_room|training|transposed)_test$")
 # What every machine with a driver has; all else must be in the archive.
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*|libcuda\.so\.1)$")
 CARRIED = re.compile(r"lib(jansson|cmocka)\b")
