@@ -13,6 +13,11 @@ import tempfile
 
 from . import machine
 
+try:
+    import lzma
+except ImportError:  # a python3 that was built without it
+    lzma = None
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NAME = "exphil-gpu-check"  # the folder in an archive
 PLUGIN = "libexphil_cuda.so"
@@ -25,6 +30,8 @@ OF_THE_EMULATOR = re.compile(r"cuda_(faults|runtime|graph|memory|ucontext|blaslt
                              r"ranks|ranks_\w+|refusal|rnn_room|training|transposed)_test$")
 # What every machine with a driver has; all else must be in the archive.
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*|libcuda\.so\.1)$")
+# Every test of kernels has all of them inside, 6 MB: what repeats lies further back than the fast way of xz looks by itself.
+DICTIONARY = 16 << 20
 CARRIED = re.compile(r"lib(jansson|cmocka)\b")
 
 
@@ -98,10 +105,11 @@ def version(text):
 def unpack(archive):
     """The folder of what --pack made; the caller removes the one above it."""
     to = tempfile.mkdtemp(prefix="exphil-gpu-")
+    broken = (OSError, EOFError, tarfile.TarError, gzip.BadGzipFile, *([lzma.LZMAError] if lzma else []))
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with tarfile.open(archive, "r:*") as tar:
             tar.extractall(to, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-    except (OSError, EOFError, tarfile.TarError, gzip.BadGzipFile) as error:
+    except broken as error:
         shutil.rmtree(to, ignore_errors=True)
         sys.exit(f"gpu-check: --built {archive}: {error}")
     return os.path.join(to, NAME)
@@ -176,6 +184,19 @@ def glibc_of(binaries):
     return max(found, key=version)
 
 
+def add_all(folder, file):
+    """By the name's end; much smaller as .xz."""
+    if file.endswith(".xz") and not lzma:
+        sys.exit(f"gpu-check: --pack {file}: this python3 knows no xz; a name with .tar.gz asks for gzip")
+    if not file.endswith(".xz"):
+        with tarfile.open(file, "w:gz", compresslevel=6) as tar:
+            tar.add(folder, NAME)
+        return
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": DICTIONARY}]
+    with lzma.open(file, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
+        tar.add(folder, NAME)
+
+
 def pack(built, file, arch):
     """False with a message where the archive would not run elsewhere."""
     with tempfile.TemporaryDirectory() as work:
@@ -188,8 +209,7 @@ def pack(built, file, arch):
                 "glibc": glibc_of(binaries), "commit": machine.output("git", "-C", TOP, "rev-parse", "--short", "HEAD").strip()}
         with open(os.path.join(to, "manifest.json"), "w") as manifest:
             json.dump(told, manifest, indent=1)
-        with tarfile.open(file, "w:gz", compresslevel=6) as tar:
-            tar.add(to, NAME)
+        add_all(to, file)
     more = "" if built.kind == "card" else "; it lacks the card's plugin and is good for --rehearse alone"
     print(f"{file}: {os.path.getsize(file) / 2**20:.1f} MiB, glibc {told['glibc']} or newer{more}")
     return True

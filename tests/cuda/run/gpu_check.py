@@ -196,6 +196,32 @@ def tables_are_understood():
     must(readers.json_row('{"subject": "a"}') == {"subject": "a"}, "lines")
 
 
+def archives_are_packed_and_unpacked(folder):
+    """With gzip or xz, by the name; what repeats far apart takes room once in the latter; one that is cut is refused."""
+    random_, kernels = random.Random(1), 3 << 20
+    repeated = random_.randbytes(kernels)
+    for name in ("a", "b", "c"):
+        path_in(folder, f"laid/{name}", name.encode() + repeated)
+    for kind in ("gz", "xz"):
+        archive = os.path.join(folder, f"small.tar.{kind}")
+        built.add_all(os.path.join(folder, "laid"), archive)
+        to = built.unpack(archive)
+        must(sorted(os.listdir(to)) == ["a", "b", "c"], f"{archive} holds {os.listdir(to)}")
+        with open(os.path.join(to, "c"), "rb") as file:
+            must(file.read() == b"c" + repeated, f"{archive} gives back other bytes")
+        shutil.rmtree(os.path.dirname(to))
+        with open(archive, "rb") as file:
+            data = file.read()
+        must((len(data) < 2 * kernels) == (kind == "xz"), f"{archive} takes {len(data)} bytes")
+        for part in (data[:len(data) // 2], b"", data[:10] + b"x" * 1000):
+            try:
+                built.unpack(path_in(folder, "cut.tar", part))
+            except SystemExit as why:
+                must(str(why).startswith("gpu-check: --built "), f"a cut archive: {why}")
+            else:
+                must(False, "a cut archive is unpacked")
+
+
 def cublaslt_is_found_beside_pytorch(folder):
     for name in ("nvidia/cublas/lib/libcublasLt.so.12", "nvidia/cu13/lib/libcublasLt.so.13", "nvidia/cu13/lib/libcublas.so.13"):
         path_in(folder, "site/" + name)
@@ -326,12 +352,13 @@ def main():
         the_first_kill_falls_between_two_tasks(folder)
         the_log_is_understood()
         tables_are_understood()
+        archives_are_packed_and_unpacked(folder)
         cublaslt_is_found_beside_pytorch(folder)
         first_things_first()
         late_tests_come_last()
-        archive = os.path.join(folder, "emulated.tar.gz")
+        archive = os.path.join(folder, "emulated.tar.xz")
         run(os.path.join(source, "tools", "gpu-check"), "--rehearse", "--build", build, "--pack", archive, want=0)
-        shutil.unpack_archive(archive, folder, "gztar")
+        shutil.unpack_archive(archive, folder, "xztar")
         tool = os.path.join(folder, built.NAME, "tools", "gpu-check")
         told = run(tool, "--list", want=77)
         must("--rehearse needs none" in told, "without a card the way to go is named")
