@@ -40,10 +40,43 @@ static exphil_status watched_query(xph_device *device, xph_op op, void *args, xp
     return EXPHIL_OK;
 }
 
+typedef struct operation {
+    xph_stream *stream;
+    const xph_kernel *kernel;
+    const void *args;
+} operation;
+
+static exphil_status do_one(void *arg)
+{
+    const operation *o = arg;
+    return watched.real->run(o->stream, o->kernel, o->args);
+}
+
 static exphil_status watched_run(xph_stream *stream, const xph_kernel *kernel, const void *args)
 {
     const seen *of = (const seen *)kernel;
-    return watched.watch->run(watched.real, stream, of->kernel, args, of->name);
+    operation one = {stream, of->kernel, args};
+    return watched.watch->run(watched.real, stream, of->name, do_one, &one);
+}
+
+typedef struct joined {
+    xph_stream *stream;
+    const xph_joined_op *calls;
+    const xph_download *results;
+    int64_t count, result_count;
+} joined;
+
+static exphil_status do_joined(void *arg)
+{
+    const joined *j = arg;
+    return watched.real->run_joined(j->stream, j->calls, j->count, j->results, j->result_count);
+}
+
+static exphil_status watched_joined(xph_stream *stream, const xph_joined_op *calls, int64_t count,
+                                    const xph_download *results, int64_t result_count)
+{
+    joined all = {stream, calls, results, count, result_count};
+    return watched.watch->run(watched.real, stream, "joined_step", do_joined, &all);
 }
 
 /* ---- policies ---- */
@@ -255,6 +288,7 @@ bool cost_case_run(exphil_context *context, const char *name, const cost_watch *
     watched.table = *device->backend;
     watched.table.query = watched_query;
     watched.table.run = watched_run;
+    watched.table.run_joined = watched_joined;
     watched.table.record_begin = NULL;
     device->backend = &watched.table;
     const bool known = run_case(context, name, watch);

@@ -10,15 +10,16 @@
 
 #include <stdbool.h>
 
-/* Updates and steps are not recorded while they are watched, so that each operation is one call. run stands in place of the
- * device's, whose table is real; name: of the kernel. dry: nothing is computed, so what a step gives is not looked at. */
+/* Updates and steps are not recorded while they are watched, so that each operation is one call. run is called for
+ * each, and calls work(arg), which does it; real: the device's table; name: of the kernel, or of what does several operations in one
+ * launch. dry: nothing is computed, so what a step gives is not looked at. */
 typedef struct cost_watch {
     int64_t rounds; /* updates or steps */
     bool small, dry;
     void (*begin)(int64_t round);
     void (*end)(int64_t round);
-    exphil_status (*run)(const xph_backend *real, xph_stream *stream, const xph_kernel *kernel,
-                         const void *args, const char *name);
+    exphil_status (*run)(const xph_backend *real, xph_stream *stream, const char *name,
+                         exphil_status (*work)(void *arg), void *arg);
 } cost_watch;
 
 /* name: update, the policy of cuda_policy.c; melee2, that which `exphil train` trains by default (ids, past actions); each with

@@ -59,17 +59,17 @@ static exphil_status furnish(call *c)
     return status;
 }
 
-static exphil_status run(const xph_backend *real, xph_stream *stream, const xph_kernel *kernel,
-                         const void *args, const char *name)
+static exphil_status run(const xph_backend *real, xph_stream *stream, const char *name,
+                         exphil_status (*work)(void *arg), void *arg)
 {
-    if (!look.on) return real->run(stream, kernel, args);
+    if (!look.on) return work(arg);
     if (look.count == CALLS_MOST) fails("too many operations");
     call *c = &look.calls[look.count];
     for (int i = 0; look.count == 0 && i < AHEAD; i++)
         card_must("work ahead", real->zero(stream, look.ahead, look.ahead_bytes), NULL);
     card_must("an event", furnish(c), NULL);
     card_must("an event", real->event_mark(c->begin, stream), NULL);
-    const exphil_status status = real->run(stream, kernel, args);
+    const exphil_status status = work(arg);
     if (status < 0) return status; /* refused: the next candidate is asked */
     card_must("an event", real->event_mark(c->end, stream), NULL);
     if (look.round && (look.count >= look.known || strcmp(c->name, name) != 0))
