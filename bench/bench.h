@@ -37,6 +37,7 @@ bench_effort bench_effort_of(const bench_options *options);
 
 bool bench_kernels(bench_report *report, const bench_options *options);
 bool bench_step(bench_report *report, const bench_options *options);
+bool bench_host(bench_report *report, const bench_options *options);
 bool bench_train(bench_report *report, const bench_options *options);
 bool bench_tune(bench_report *report, const bench_options *options);
 bool bench_roofline(bench_report *report, const bench_options *options);

@@ -26,6 +26,7 @@ static bool only_floors(bench_report *report, const bench_options *options)
 static const subject subjects[] = {
     {"floors", only_floors, "what one core can do: multiply-adds, reading memory"},
     {"step", bench_step, "one decision of a policy: warm, cold, at 60 Hz, of many players"},
+    {"host", bench_host, "what the processor does in a step of players on a GPU, without one"},
     {"train", bench_train, "one update of small policies, on one thread and on two"},
     {"ranks", bench_ranks, "one update by several ranks, and what they take to meet (--mpi)"},
     {"tune", bench_tune, "algorithms of cuBLASLt for an update and a step, kept in a file (--choices)"},

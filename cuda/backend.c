@@ -136,6 +136,8 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
                           .name = xph_blaslt_name(device, candidate, args),
                           .packed_bytes = xph_cuda_packed_bytes(op, args),
                           .saved_bytes = op == XPH_OP_SCAN ? xph_scan_saved_bytes(args) : 0,
+                          .draws = op == XPH_OP_SAMPLE,
+                          .products = op == XPH_OP_SCAN && ((const xph_scan_args *)args)->step.rows > 0,
                           .sums = op == XPH_OP_SCAN_GRAD || op == XPH_OP_CONV_GRAD || op == XPH_OP_NORM_GRAD,
                           .refused = info->refused,
                           .candidate = bit};

@@ -1,4 +1,4 @@
-/* Causal depthwise convolution of 1 to 16 taps with SiLU, forward (one frame is a chunk of one) and gradient.
+/* Causal depthwise convolution of 1 to 16 taps with SiLU, forward (one frame: conv_frame.cu) and gradient.
  *
  * A thread walks a channel, or two side by side where rows allow to move two numbers at once, through time with the
  * last inputs in registers, and reads AHEAD frames at a time. Forward cuts time into spans and reads the inputs
@@ -485,6 +485,7 @@ int grad_launch(const void *args, cudaStream_t stream)
 }  // namespace
 
 const xph_cuda_candidate xph_cuda_conv[] = {
+    {"conv_frame", xph_conv_frame_accepts, nullptr, xph_conv_frame},
     {"conv", accepts, nullptr, launch},
     {nullptr, nullptr, nullptr, nullptr},
 };

@@ -6,14 +6,13 @@
  * drawn. Actions are drawn by block 0, head by head.
  */
 #include "activate.cuh"
+#include "draw.cuh"
 #include "embed.cuh"
 #include "fold.cuh"
 #include "joined.cuh"
 #include "rnn_cell.cuh"
 #include "rnn_cluster.cuh"
 #include "scan.cuh"
-
-#include <math.h>
 
 namespace
 {
@@ -92,9 +91,7 @@ __device__ inline void ask_own(const worker &w, const float *from, int rows, int
 __device__ inline void ask_all(const worker &w)
 {
     const joined_program &p = w.p;
-    XPH_KEEP_LOOP
-    for (int i = w.rank ? p.logits : w.thread; i < p.logits; i += JOINED_THREADS)
-        w.vectors[p.noise_at + i] = p.noise ? load(p.noise + w.row * p.ld_noise + i) : 0.5f;
+    if (!w.rank) row_noise(p.draw, 0, p.noise, p.ld_noise, w.row).make(w.vectors + p.noise_at, p.logits);
     if (!w.rank && w.thread < p.heads) {
         const int32_t before = p.previous ? p.previous[w.row * p.ld_previous + w.thread] : 0;
         w.vectors[p.previous_at + w.thread] = __uint_as_float(static_cast<unsigned>(before));
@@ -550,49 +547,6 @@ __device__ inline void sum(const worker &w, const joined_step &s)
 
 /* ---- the draw ---- */
 
-/* Zero means "as it is": 1 for the temperature, 1/2 for the thresholds. */
-__device__ inline float or_else(float given, float otherwise)
-{
-    return given > 0.0f ? given : otherwise;
-}
-
-/* What class or bit k of a head scores with this logit: the best class is taken, and bits above 0. */
-__device__ inline float score_of(const xph_head &head, const joined_rule &how, float logit, float noise,
-                                 bool was_on)
-{
-    if (how.deterministic) {
-        if (head.kind == EXPHIL_CATEGORICAL) return logit;
-        const float threshold = or_else(was_on ? how.release : how.press, 0.5f);
-        return sigmoid(logit) > threshold ? 1.0f : 0.0f;
-    }
-    const float scaled = logit / or_else(how.temperature, 1.0f);
-    if (head.kind == EXPHIL_CATEGORICAL) return scaled - logf(-logf(noise));
-    return noise < sigmoid(scaled) ? 1.0f : 0.0f;
-}
-
-/* The class with the best score, of equal ones the lowest; a NaN is never the best, and nothing above -infinity gives class 0.
- * In every lane. */
-__device__ inline int best_class(const float *scores, int count, int lane)
-{
-    float best = -INFINITY;
-    int taken = 0;
-    XPH_KEEP_LOOP
-    for (int k = lane; k < count; k += WARP) {
-        if (!(scores[k] > best)) continue;
-        best = scores[k];
-        taken = k;
-    }
-    XPH_UNROLL
-    for (int bit = WARP / 2; bit; bit /= 2) {
-        const float other = __shfl_xor_sync(ALL_LANES, best, bit);
-        const int theirs = __shfl_xor_sync(ALL_LANES, taken, bit);
-        if (!(other > best) && !(other == best && theirs < taken)) continue;
-        best = other;
-        taken = theirs;
-    }
-    return taken;
-}
-
 /* hidden = SiLU(trunk), columns by threads. */
 struct drawer {
     const worker &w;
@@ -602,7 +556,8 @@ struct drawer {
     __device__ void score(int h) const
     {
         const joined_program &p = w.p;
-        const xph_head &head = p.head[h];
+        const rule r = {p.head[h], p.how[h]};
+        const xph_head &head = r.head;
         const uint32_t before = __float_as_uint(w.vectors[p.previous_at + h]);
         constexpr int ONCE = 4;
         XPH_KEEP_LOOP
@@ -633,15 +588,23 @@ struct drawer {
             if (p.bias) logit += load(p.bias + l);
             if (p.base != NOWHERE) logit += w.vectors[p.base + l];
             if (p.y) p.y[w.row * p.ld_y + l] = logit;
-            scores[l] =
-                score_of(head, p.rule[h], logit, w.vectors[p.noise_at + l], k < 32 && before >> k & 1u);
+            scores[l] = score_of(r, logit, compared(r, scores[l]), k < 32 && before >> k & 1u);
         }
     }
     __device__ int32_t take(const xph_head &head) const
     {
         const float *own = scores + head.first;
-        if (head.kind == EXPHIL_CATEGORICAL) return best_class(own, head.count, w.lane);
-        return static_cast<int32_t>(__ballot_sync(ALL_LANES, w.lane < head.count && own[w.lane] > 0.0f));
+        if (head.kind != EXPHIL_CATEGORICAL)
+            return static_cast<int32_t>(__ballot_sync(ALL_LANES, w.lane < head.count && own[w.lane] > 0.0f));
+        float best = -INFINITY;
+        int32_t taken = 0;
+        XPH_KEEP_LOOP
+        for (int k = w.lane; k < head.count; k += WARP) {
+            if (!(own[k] > best)) continue;
+            best = own[k];
+            taken = k;
+        }
+        return best_class(best, taken);
     }
     /* The trunk with the rows of e that an action takes, one after the other. */
     __device__ void move_on(const xph_head &head, int32_t action) const

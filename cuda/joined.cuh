@@ -101,11 +101,6 @@ struct joined_table {
     const float *table;
     int64_t width;
 };
-struct joined_rule {
-    float temperature, press, release;
-    int32_t deterministic;
-};
-
 struct joined_program {
     /* Of row 0, and numbers between rows. */
     const float *state_in;
@@ -120,12 +115,13 @@ struct joined_program {
     int32_t width, heads, logits, z, base, noise_at, previous_at, ld_noise, ld_previous, ld_actions, ld_y,
         draws_quads;
     const float *v, *bias, *e, *noise;
+    const xph_draw *draw;
     const int32_t *previous;
     int32_t *actions;
     float *y;
     joined_table table[JOINED_TABLES];
     xph_head head[JOINED_HEADS];
-    joined_rule rule[JOINED_HEADS];
+    xph_sample_head how[JOINED_HEADS];
     joined_step step[JOINED_STEPS];
 };
 static_assert(sizeof(joined_program) <= 4096 - 8, "it fits the parameters of a launch");

@@ -155,19 +155,21 @@ void plan(planner *to, const xph_embed_args &a)
     p.row = to->write(a.y, width, a.ldy, true);
 }
 
-void plan_product(planner *to, const xph_linear_args &a, uint8_t flags)
+/* Gives the place of y; without one it is nobody's but of whoever asked. */
+int plan_product(planner *to, const xph_linear_args &a, uint8_t flags)
 {
     joined_step *step = to->add(JOINED_LINEAR);
-    if (!step) return;
+    if (!step) return NOWHERE;
     to->refuse_unless(a.in < FAR && a.out < FAR && a.ldy < FAR && a.ldx < FAR);
     const int x = to->read(a.x, a.in, a.ldx, false);
     const int residual = a.residual ? to->read(a.residual, a.out, a.ldr, true) : NOWHERE;
-    float *leave = to->leaving(static_cast<float *>(a.y));
-    const int y = to->write(a.y, a.out, a.ldy, true);
+    float *leave = a.y ? to->leaving(static_cast<float *>(a.y)) : nullptr;
+    const int y = a.y ? to->write(a.y, a.out, a.ldy, true) : to->room(a.out);
     if (flags || !in_fours(a.w, a.in) || x % 4) step->kind = JOINED_ODD;
     step->flags = flags;
     step->linear = {floats_at(a.w), floats_at(a.bias), leave, as_int(a.in), as_int(a.out), x, residual, y,
                     as_int(a.ldy)};
+    return y;
 }
 
 void plan(planner *to, const xph_linear_args &a)
@@ -228,9 +230,11 @@ void plan(planner *to, const xph_scan_args &a)
     to->refuse_unless(a.time == 1 && !a.reset && !a.plain_delta && !a.plain_a && a.states >= 1 &&
                       a.states <= 32 && a.width < FAR / 32);
     if (!to->begin(a.type, a.batch)) return;
+    const int made = a.step.rows ? plan_product(to, a.step, 0) : NOWHERE;
     joined_step *step = to->add(JOINED_SCAN);
     if (!step) return;
-    const int x = to->read(a.x, a.width, a.ldx, true), dt = to->read(a.dt, a.width, a.lddt, true);
+    const int x = to->read(a.x, a.width, a.ldx, true),
+              dt = a.step.rows ? made : to->read(a.dt, a.width, a.lddt, true);
     const int b = to->read(a.b, a.states, a.ldb, false), c = to->read(a.c, a.states, a.ldc, false);
     const int z = a.z ? to->read(a.z, a.width, a.ldz, true) : NOWHERE;
     const int y = to->write(a.y, a.width, a.ldy, true);
@@ -336,13 +340,11 @@ void plan(planner *to, const xph_sample_args &a)
 {
     const xph_heads_args &h = a.heads;
     joined_program &p = to->p;
-    to->refuse_unless(h.heads <= JOINED_HEADS && h.width <= JOINED_WIDTH && h.logits < FAR);
+    to->refuse_unless(!a.drawn && h.heads <= JOINED_HEADS && h.width <= JOINED_WIDTH && h.logits < FAR);
     if (!to->begin(h.type, h.rows) || !to->add(JOINED_SAMPLE)) return;
     for (int64_t i = 0; i < h.heads; i++) {
         p.head[i] = h.head[i];
-        if (!to->results) continue;
-        const xph_sample_head &how = a.how[i];
-        p.rule[i] = {how.temperature, how.press, how.release, how.deterministic};
+        if (to->results) p.how[i] = a.how[i];
     }
     p.z = to->read(h.z, h.width, h.ldz, false);
     p.base = h.base ? to->read(h.base, h.logits, h.ldbase, false) : NOWHERE;
@@ -355,6 +357,7 @@ void plan(planner *to, const xph_sample_args &a)
     p.bias = floats_at(h.bias);
     p.e = floats_at(h.e);
     p.noise = a.noise;
+    p.draw = a.draw;
     p.ld_noise = as_int(a.ldn);
     p.previous = a.previous;
     p.ld_previous = as_int(a.ldp);

@@ -53,6 +53,10 @@ size_t xph_packed_bias_at(int64_t in, int64_t out);
 size_t xph_scan_saved_bytes(const void *args);
 int xph_scan_marks(const xph_scan_args *args, struct CUstream_st *stream);
 
+/* The convolution of one frame (conv_frame.cu): before all others in its list. */
+bool xph_conv_frame_accepts(const void *args);
+int xph_conv_frame(const void *args, struct CUstream_st *stream);
+
 /* Own products with weights as they are (linear.cu): a chain of fmaf per number. */
 bool xph_linear_accepts(const void *args);
 int xph_linear(const void *args, struct CUstream_st *stream);

@@ -3,7 +3,8 @@
  * Over frames a channel belongs to 1, 2 or 4 lanes that keep its states in registers and walk through time; b
  * and c of STAGE frames at a time are staged in shared memory, two buffers with one barrier per stage. Inputs
  * are read where the products before left them, row by row, neighbouring channels by neighbouring lanes. A
- * single frame is not staged: four lanes per channel read and write its states four floats at a time.
+ * single frame is not staged: four lanes per channel read and write its states four floats at a time, and dt may be
+ * made there, too, of the bottleneck.
  */
 #include "scan.cuh"
 
@@ -217,81 +218,189 @@ template <class Stored, int PADDED> struct four_lanes {
 
 /* ---- one frame ---- */
 
-/* Reads and writes of whole float4s: rates prepared or not, states as they lie. */
+/* A warp has WARP neighbouring channels. What there is one of to a channel lane l has of channel l: it makes delta, and y. The
+ * states of a channel four lanes have, in WARP / QUADS rounds of QUADS channels: reads and writes of a round lie together. */
+constexpr int QUADS = WARP / CHAINS, ROUNDS = WARP / QUADS;
+constexpr int MOST_RANK = 64;
+
+/* Reads and writes of whole float4s: rates prepared or not, states, b and c as they lie. */
 inline bool lies_in_fours(const xph_scan_args *a, int padded)
 {
-    const uintptr_t either =
-        reinterpret_cast<uintptr_t>(a->state_in) | reinterpret_cast<uintptr_t>(a->state_out);
-    return padded >= 16 && a->states == padded && a->ld_state % 4 == 0 && either % 16 == 0;
+    const uintptr_t all = reinterpret_cast<uintptr_t>(a->state_in) |
+                          reinterpret_cast<uintptr_t>(a->state_out) | reinterpret_cast<uintptr_t>(a->decay) |
+                          reinterpret_cast<uintptr_t>(a->a_log);
+    return padded >= 16 && a->states == padded && a->ld_state % 4 == 0 && all % 16 == 0;
 }
 
-template <int COUNT>
-__device__ inline void read_states(float (&h)[COUNT], const float *from, bool fours, int count)
+template <bool FOURS, int COUNT>
+__device__ inline void read_numbers(float (&h)[COUNT], const float *from, int count)
 {
-    if constexpr (COUNT % 4 == 0) {
+    if constexpr (FOURS && COUNT % 4 == 0) {
         XPH_UNROLL
-        for (int i = 0; fours && i < COUNT; i += 4) {
-            const float4 four = *reinterpret_cast<const float4 *>(from + i);
+        for (int i = 0; i < COUNT; i += 4) {
+            const float4 four = load_four(from + i);
             h[i] = four.x, h[i + 1] = four.y, h[i + 2] = four.z, h[i + 3] = four.w;
         }
-    }
-    XPH_UNROLL
-    for (int i = 0; !fours && i < COUNT; i++) h[i] = i < count ? from[i] : 0.0f;
-}
-
-template <int COUNT>
-__device__ inline void write_states(const float (&h)[COUNT], float *to, bool fours, int count)
-{
-    if constexpr (COUNT % 4 == 0) {
+    } else {
         XPH_UNROLL
-        for (int i = 0; fours && i < COUNT; i += 4)
-            *reinterpret_cast<float4 *>(to + i) = make_float4(h[i], h[i + 1], h[i + 2], h[i + 3]);
+        for (int i = 0; i < COUNT; i++) h[i] = i < count ? load_changing(from + i) : 0.0f;
     }
-    XPH_UNROLL
-    for (int i = 0; !fours && i < COUNT; i++)
-        if (i < count) to[i] = h[i];
 }
 
-template <class Stored, int PADDED>
-__global__ void __launch_bounds__(THREADS, 4) scan_step(const xph_scan_args a, bool fours)
+template <bool FOURS, int COUNT>
+__device__ inline void write_numbers(const float (&h)[COUNT], float *to, int count)
+{
+    if constexpr (FOURS && COUNT % 4 == 0) {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i += 4)
+            store_four(to + i, make_float4(h[i], h[i + 1], h[i + 2], h[i + 3]));
+    } else {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++)
+            if (i < count) to[i] = h[i];
+    }
+}
+
+/* Of states first, first + 1, ... of a channel. */
+template <bool FOURS, int COUNT>
+__device__ inline void read_rates(float (&rate)[COUNT], const xph_scan_args &a, int64_t channel, int first)
+{
+    const void *const made = a.decay ? a.decay : a.a_log;
+    if (FOURS && !a.fixed) {
+        read_numbers<true>(rate, static_cast<const float *>(made) + channel * a.states + first, COUNT);
+        XPH_UNROLL
+        for (int i = 0; !a.decay && i < COUNT; i++) rate[i] = scan_rate_of(rate[i]);
+    } else {
+        XPH_UNROLL
+        for (int i = 0; i < COUNT; i++) rate[i] = scan_rate(a, channel, first + i);
+    }
+}
+
+/* dt of a channel, its bias added: given, or a chain along the inner dimension, as linear.cu makes it. */
+template <class Stored, bool MAKES>
+__device__ inline float dt_of(const xph_scan_args &a, bool in_fours, int64_t stream, int64_t channel)
+{
+    const float bias = scan_of_channel(a.delta_bias, channel);
+    if constexpr (!MAKES) {
+        return load(static_cast<const Stored *>(a.dt) + stream * a.lddt + channel) + bias;
+    } else {
+        const xph_linear_args &p = a.step;
+        const float *x = static_cast<const float *>(p.x) + stream * p.ldx;
+        const float *w = static_cast<const float *>(p.w) + channel * p.in;
+        const int in = static_cast<int>(p.in);
+        float sum = 0.0f;
+        int k = 0;
+        for (; in_fours && k < in; k += 4) {
+            const float4 four = load_four(w + k);
+            sum = fmaf(load(x + k), four.x, sum);
+            sum = fmaf(load(x + k + 1), four.y, sum);
+            sum = fmaf(load(x + k + 2), four.z, sum);
+            sum = fmaf(load(x + k + 3), four.w, sum);
+        }
+        for (; k < in; k++) sum = fmaf(load(x + k), load(w + k), sum);
+        if (p.bias) sum += load(static_cast<const float *>(p.bias) + channel);
+        return sum + bias;
+    }
+}
+
+/* States of a lane in some rounds, from `round` on, and their rates. */
+template <int OWN, int AT_ONCE, bool FOURS> struct held {
+    float h[AT_ONCE][OWN], rate[AT_ONCE][OWN];
+
+    /* lane is the channel's of round 0. */
+    __device__ void fetch(const xph_scan_args &a, int64_t channel0, int64_t states, int first, bool carried)
+    {
+        XPH_UNROLL
+        for (int r = 0; r < AT_ONCE; r++) {
+            const int64_t of = channel0 + r * QUADS, channel = of < a.width ? of : a.width - 1;
+            if (carried) {
+                read_numbers<FOURS>(h[r],
+                                    static_cast<const float *>(a.state_in) + states + channel * a.states,
+                                    static_cast<int>(a.states) - first);
+            } else {
+                XPH_UNROLL
+                for (int i = 0; i < OWN; i++) h[r][i] = 0.0f;
+            }
+            read_rates<FOURS>(rate[r], a, channel, first);
+        }
+    }
+};
+
+/* MAKES: dt, w_in_fours: of weights that are read four at a time. */
+template <class Stored, int PADDED, bool FOURS, bool MAKES>
+__global__ void __launch_bounds__(THREADS, PADDED <= 16   ? 6
+                                           : PADDED <= 32 ? 4
+                                                          : 2)
+    scan_step(const xph_scan_args a, const bool w_in_fours)
 {
     XPH_ENTER();
-    constexpr int OWN = PADDED / CHAINS;
-    const int thread = static_cast<int>(threadIdx.x), part = thread % CHAINS, first = part * OWN;
-    const int64_t stream = blockIdx.x, channel = int64_t(blockIdx.y) * (THREADS / CHAINS) + thread / CHAINS;
-    const bool there = channel < a.width;
-    const int64_t mine = there ? channel : a.width - 1;
-    const int64_t state = stream * a.ld_state + mine * a.states + first;
-    const int count =
-        static_cast<int>(a.states) - first; /* of the states from first on, below 0 where none is */
-    float h[OWN], rate[OWN], b[OWN], c[OWN];
+    constexpr int OWN = PADDED / CHAINS, AT_ONCE = OWN <= 4 ? ROUNDS : 1;
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % WARP, first = lane % CHAINS * OWN;
+    const int64_t stream = blockIdx.x, base = int64_t(blockIdx.y) * THREADS + (thread - lane);
+    if (base >= a.width) return;
+    const int64_t own = base + lane, mine = own < a.width ? own : a.width - 1;
+    const int64_t states = stream * a.ld_state + first, channel0 = base + lane / CHAINS;
+    const bool carried = a.state_in && !(a.reset && a.reset[stream]);
+    held<OWN, AT_ONCE, FOURS> s;
+    s.fetch(a, channel0, states, first, carried);
+    float b[OWN], c[OWN], whole = 0.0f;
     XPH_UNROLL
     for (int i = 0; i < OWN; i++) {
-        rate[i] = scan_rate(a, mine, first + i);
         b[i] = scan_row<Stored>(a, a.b, a.ldb, stream, first + i);
         c[i] = scan_row<Stored>(a, a.c, a.ldc, stream, first + i);
-        h[i] = 0.0f;
     }
-    if (a.state_in) read_states(h, static_cast<const float *>(a.state_in) + state, fours, count);
     const float x = load(static_cast<const Stored *>(a.x) + stream * a.ldx + mine);
     const float z = a.z ? load(static_cast<const Stored *>(a.z) + stream * a.ldz + mine) : 0.0f;
-    const float dt = load(static_cast<const Stored *>(a.dt) + stream * a.lddt + mine);
-    const float delta = scan_delta(a.plain_delta, dt + scan_of_channel(a.delta_bias, mine));
-    const bool cut = a.reset && a.reset[stream];
-    const float sum = scan_advance<PADDED, CHAINS>(h, rate, delta, delta * x, cut, b, c);
-    if (!there) return;
-    if (part == 0) leave<Stored>(a, stream, channel, sum, scan_of_channel(a.skip, channel), x, z);
-    if (a.state_out) write_states(h, static_cast<float *>(a.state_out) + state, fours, count);
+    const float skip = scan_of_channel(a.skip, mine);
+    const float delta = scan_delta(a.plain_delta, dt_of<Stored, MAKES>(a, w_in_fours, stream, mine));
+    const float inflow = delta * x;
+    XPH_UNROLL
+    for (int round = 0; round < ROUNDS; round++) {
+        const int r = round % AT_ONCE, from = round * QUADS + lane / CHAINS;
+        if (AT_ONCE < ROUNDS && round) s.fetch(a, channel0 + round * QUADS, states, first, carried);
+        const float sum = scan_advance<PADDED, CHAINS>(s.h[r], s.rate[r], __shfl_sync(ALL_LANES, delta, from),
+                                                       __shfl_sync(ALL_LANES, inflow, from), false, b, c);
+        const float its = __shfl_sync(ALL_LANES, sum, lane % QUADS * CHAINS);
+        whole = lane / QUADS == round ? its : whole;
+        if (a.state_out && base + from < a.width)
+            write_numbers<FOURS>(s.h[r],
+                                 static_cast<float *>(a.state_out) + states + (base + from) * a.states,
+                                 static_cast<int>(a.states) - first);
+    }
+    if (own < a.width) leave<Stored>(a, stream, own, whole, skip, x, z);
+}
+
+template <class Stored, int PADDED, bool FOURS> int launch_step(const xph_scan_args *a, cudaStream_t stream)
+{
+    const dim3 grid(as_grid(a->batch), as_grid(blocks_of(a->width, THREADS)));
+    const bool w_in_fours = a->step.in % 4 == 0 && reinterpret_cast<uintptr_t>(a->step.w) % 16 == 0;
+    if constexpr (sizeof(Stored) == sizeof(float)) {
+        if (a->step.rows) {
+            XPH_LAUNCH((scan_step<Stored, PADDED, FOURS, true>), grid, dim3(THREADS), 0, stream, *a,
+                       w_in_fours);
+            return cudaGetLastError();
+        }
+    }
+    XPH_LAUNCH((scan_step<Stored, PADDED, FOURS, false>), grid, dim3(THREADS), 0, stream, *a, w_in_fours);
+    return cudaGetLastError();
 }
 
 template <class Stored, int PADDED> struct one_frame {
     static int run(const xph_scan_args *a, cudaStream_t stream)
     {
-        const dim3 grid(as_grid(a->batch), as_grid(blocks_of(a->width * CHAINS, THREADS)));
-        XPH_LAUNCH((scan_step<Stored, PADDED>), grid, dim3(THREADS), 0, stream, *a, lies_in_fours(a, PADDED));
-        return cudaGetLastError();
+        if constexpr (PADDED >= 16)
+            if (lies_in_fours(a, PADDED)) return launch_step<Stored, PADDED, true>(a, stream);
+        return launch_step<Stored, PADDED, false>(a, stream);
     }
 };
+
+/* The product of dt has a row to a stream, and weights of floats. */
+bool makes_step(const xph_scan_args *a)
+{
+    const xph_linear_args *p = &a->step;
+    return a->type == XPH_F32 && p->type == XPH_F32 && p->weights == XPH_F32 && p->rows == a->batch &&
+           p->out == a->width && p->in >= 1 && p->in <= MOST_RANK && p->ldx < int64_t(1) << 27;
+}
 
 /* ---- candidates ---- */
 
@@ -301,18 +410,19 @@ constexpr int64_t MANY_CHANNELS = 4 * 130 * WARP;
 bool step_accepts(const void *args)
 {
     const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
-    return a->time == 1 && scan_fits(a);
+    return a->time == 1 && scan_fits(a) && (!a->step.rows || makes_step(a));
 }
 
 bool many_accepts(const void *args)
 {
     const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
-    return a->batch * a->width >= MANY_CHANNELS && scan_fits(a);
+    return a->batch * a->width >= MANY_CHANNELS && !a->step.rows && scan_fits(a);
 }
 
 bool frames_accepts(const void *args)
 {
-    return scan_fits(static_cast<const xph_scan_args *>(args));
+    const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
+    return !a->step.rows && scan_fits(a);
 }
 
 template <template <class, int> class Do> int launch(const void *args, cudaStream_t stream)

@@ -236,6 +236,8 @@ static inline void xph_fpu_leave(const xph_fpu *saved)
 
 /* index of the first infinity or NaN, or -1 */
 int64_t xph_find_not_finite(const float *values, int64_t count);
+/* The same, and a copy of them all. */
+int64_t xph_copy_finite(float *to, const float *from, int64_t count);
 
 int64_t xph_clock_ns(void); /* monotonic */
 

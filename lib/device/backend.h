@@ -212,6 +212,9 @@ typedef struct xph_scan_args {
      * runs forward again */
     void *marks;
     int32_t marked, reserved; /* marked: marks will be there for the gradient, which query does not see */
+    /* step.rows not 0, only with one frame and where query says products: this product (its y not written, without residual) makes
+     * dt, which is not read */
+    xph_linear_args step;
 } xph_scan_args;
 typedef struct xph_scan_pack_args {
     xph_type type;
@@ -495,11 +498,19 @@ typedef struct xph_sample_head {
     float temperature, press, release;
     int32_t deterministic;
 } xph_sample_head;
+/* A place in a stream of random numbers (base/base.h, xph_rng). */
+typedef struct xph_draw {
+    uint64_t seed, stream, position;
+} xph_draw;
 typedef struct xph_sample_args {
     xph_heads_args heads;       /* actions not read */
     const xph_sample_head *how; /* host, [heads]; deterministic: argmax; bits by press/release on sigmoid */
     const float *noise;         /* [rows,L] uniform in (0,1); may be NULL when all are deterministic */
     int64_t ldn;
+    /* [rows] or NULL: the device makes the noise itself, where query says draws: that of logit l is number position + drawn +
+     * l of the stream, as a float in (0,1), to the bit what the host would give. A row whose stream is 0 reads noise. */
+    const xph_draw *draw;
+    int64_t drawn;
     const int32_t *previous; /* [rows,heads] last actions for hysteresis, or NULL */
     int64_t ldp;
     int32_t *actions; /* [rows,heads] out */
@@ -622,7 +633,11 @@ typedef struct xph_op_info {
     uint32_t candidate;       /* the bit of kernel, or of what it calls and alone may refuse */
     /* nonzero: a gradient adds up the columns of what it writes (dx_sum and the like), which are gradients of biases; else those
      * must be NULL */
-    int32_t sums, reserved;
+    int32_t sums;
+    int32_t draws; /* sample, nonzero: args.draw may be there; else it must be NULL */
+    int32_t
+        products; /* scan, nonzero: it makes the product args.step, which is there; else it does not look at it */
+    int32_t reserved;
     size_t saved_bytes; /* scan: of marks, 0: there are none */
 } xph_op_info;
 

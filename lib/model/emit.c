@@ -263,3 +263,21 @@ void xph_emit_out_alone(xph_plan *plan, xph_ref y)
     plan->x = xph_plan_next(plan, y.ld);
     xph_emit_copy(plan, (size_t)(plan->rows * y.ld) * y.element, y, plan->x);
 }
+
+static xph_ref from_head(xph_space space, int64_t head, size_t bytes)
+{
+    return (xph_ref){.space = space, .at = head * (int64_t)bytes};
+}
+
+void xph_bind_draw(xph_plan *plan, xph_step *step, int64_t head)
+{
+    xph_sample_args *a = &step->args.sample;
+    xph_plan_scratch(plan, step, &a->scratch);
+    plan->net->draws = plan->net->draws && step->chosen.draws;
+    xph_plan_bind(plan, &a->how, from_head(XPH_SPACE_HOW, head, sizeof *a->how));
+    xph_plan_bind(plan, &a->noise,
+                  from_head(XPH_SPACE_NOISE, plan->model->head[head].first, sizeof *a->noise));
+    xph_plan_bind(plan, &a->draw, (xph_ref){.space = XPH_SPACE_DRAW});
+    xph_plan_bind(plan, &a->previous, from_head(XPH_SPACE_PREVIOUS, head, sizeof *a->previous));
+    xph_plan_bind(plan, &a->actions, from_head(XPH_SPACE_DRAWN, head, sizeof *a->actions));
+}

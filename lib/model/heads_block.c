@@ -310,14 +310,10 @@ static void emit_sample(xph_plan *plan, xph_ref z, xph_ref base)
     xph_step *step = xph_plan_step(plan, XPH_OP_SAMPLE, &args, sizeof args);
     if (!step) return;
     xph_sample_args *a = &step->args.sample;
-    xph_plan_scratch(plan, step, &a->scratch);
     bind_heads(plan, &a->heads, z);
     xph_plan_bind(plan, &a->heads.base, base);
     xph_plan_bind(plan, &a->heads.y, plan->logits);
-    xph_plan_bind(plan, &a->how, (xph_ref){.space = XPH_SPACE_HOW});
-    xph_plan_bind(plan, &a->noise, (xph_ref){.space = XPH_SPACE_NOISE});
-    xph_plan_bind(plan, &a->previous, (xph_ref){.space = XPH_SPACE_PREVIOUS});
-    xph_plan_bind(plan, &a->actions, (xph_ref){.space = XPH_SPACE_DRAWN});
+    xph_bind_draw(plan, step, 0);
 }
 
 void xph_heads_draw(xph_plan *plan)

@@ -242,21 +242,17 @@ static void emit_draw(xph_plan *plan, xph_ref made, int64_t head, int64_t heads)
                                             .ldbase = made.ld,
                                             .ldy = shape->logits},
                                   .ldn = shape->logits,
+                                  .drawn = first,
                                   .ldp = shape->heads,
                                   .lda = shape->heads};
     xph_step *step = xph_plan_step(plan, XPH_OP_SAMPLE, &args, sizeof args);
     if (!step) return;
     xph_sample_args *a = &step->args.sample;
-    xph_plan_scratch(plan, step, &a->scratch);
     xph_plan_bind(plan, &a->heads.z, made);
     xph_plan_bind(plan, &a->heads.v, made);
     xph_plan_bind(plan, &a->heads.base, xph_columns(made, first));
     xph_plan_bind(plan, &a->heads.y, xph_columns(plan->logits, first));
-    xph_plan_bind(plan, &a->how,
-                  (xph_ref){.space = XPH_SPACE_HOW, .at = head * (int64_t)sizeof(xph_sample_head)});
-    xph_plan_bind(plan, &a->noise, (xph_ref){.space = XPH_SPACE_NOISE, .at = first * (int64_t)sizeof(float)});
-    xph_plan_bind(plan, &a->previous, value_of((xph_ref){.space = XPH_SPACE_PREVIOUS}, head));
-    xph_plan_bind(plan, &a->actions, value_of((xph_ref){.space = XPH_SPACE_DRAWN}, head));
+    xph_bind_draw(plan, step, head);
 }
 
 void xph_layers_draw(xph_plan *plan, const xph_heads_input *shown, xph_ref base)

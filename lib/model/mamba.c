@@ -163,6 +163,19 @@ static xph_scan_args scan_args(const xph_plan *plan, const xph_block *block, con
                            .ldy = s->more[Y].ld};
 }
 
+/* Whether the device's scan also makes dt from the bottleneck, for one frame. */
+static bool scan_makes_step(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_scan_args *args)
+{
+    xph_device *device = plan->model->device;
+    xph_op_info info = {0};
+    *args = scan_args(plan, block, s);
+    if (plan->status < 0 || plan->train || plan->time != 1 || is_exphil(block)) return false;
+    args->step = xph_linear_shape(plan, s->more[PROJ], tensor(block, DT), s->more[STEP]);
+    if (device->backend->query(device, XPH_OP_SCAN, args, &info) >= 0 && info.products) return true;
+    args->step = (xph_linear_args){0};
+    return false;
+}
+
 static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s, xph_scan_args *a,
                       bool forward)
 {
@@ -183,15 +196,17 @@ static void bind_scan(xph_plan *plan, const xph_block *block, const xph_saved *s
     if (forward) xph_plan_bind(plan, &a->y, s->more[Y]);
 }
 
-static void scan_forward(xph_plan *plan, const xph_block *block, xph_saved *s)
+static void scan_forward(xph_plan *plan, const xph_block *block, xph_saved *s, const xph_scan_args *args)
 {
-    xph_scan_args args = scan_args(plan, block, s);
-    xph_step *step = xph_plan_step(plan, XPH_OP_SCAN, &args, sizeof args);
+    xph_step *step = xph_plan_step(plan, XPH_OP_SCAN, args, sizeof *args);
     if (!step) return;
     xph_plan_scratch(plan, step, NULL); /* for saved_bytes: what stays must lie below scratch */
     s->more[MARKS] = xph_plan_kept_bytes(plan, step->chosen.saved_bytes);
     xph_plan_scratch(plan, step, &step->args.scan.scratch);
     bind_scan(plan, block, s, &step->args.scan, true);
+    if (args->step.rows)
+        xph_bind_linear(plan, &step->args.scan.step, s->more[PROJ], tensor(block, DT),
+                        dt_bias(plan, block, false), (xph_ref){0}, (xph_ref){0});
     xph_plan_bind(plan, &step->args.scan.marks, s->more[MARKS]);
 }
 
@@ -261,11 +276,14 @@ static void forward(xph_plan *plan, const xph_block *block, xph_saved *s)
         conv_forward(plan, block, s);
         xph_emit_linear(plan, s->more[XC], first + X, tensor(block, X_BIAS), none, s->more[PROJ]);
     }
-    xph_emit_linear(plan, s->more[PROJ], tensor(block, DT), dt_bias(plan, block, false), none, s->more[STEP]);
+    xph_scan_args scan;
+    if (!scan_makes_step(plan, block, s, &scan))
+        xph_emit_linear(plan, s->more[PROJ], tensor(block, DT), dt_bias(plan, block, false), none,
+                        s->more[STEP]);
     if (is_exphil(block))
         xph_emit_activate(plan, XPH_ACTIVATE_CLAMP, step_limits(plan), s->more[STEP], s->more[STEP]);
     if (!all) return;
-    scan_forward(plan, block, s);
+    scan_forward(plan, block, s, &scan);
     xph_emit_out_linear(plan, s, s->more[Y], tensor(block, OUT), tensor(block, OUT_BIAS));
 }
 

@@ -129,6 +129,7 @@ typedef struct xph_net_io {
     const int32_t *past;    /* [M, slots*A] */
     const int32_t *actions; /* [M, A] what was done (targets); needed for autoregressive heads */
     const uint8_t *reset;   /* [M] or NULL */
+    const xph_draw *draw;   /* of a draw: [B] as in xph_sample_args, or NULL; only where xph_net_draws */
     const void *state_in;
     void *state_out;
     int64_t ld_state;
@@ -163,6 +164,9 @@ exphil_status xph_net_pack(xph_net *net, const void *weights, void *packed);
 exphil_status xph_net_forward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io);
 void *xph_net_logits(const xph_net *net); /* device [M, L], real */
 void *xph_net_values(const xph_net *net); /* likewise [M]; NULL: the model has no value head */
+/* Device [B, A]: room for what a net for play (XPH_NET_INLINE) draws, on a device with memory of its own, else NULL. Behind it
+ * lie the values, then the logits, so that one copy takes all of a step. */
+void *xph_net_actions(const xph_net *net);
 /* After forward with the same io: dlogits [M, L], and with a value head dvalues [M] -> gradients, += into an arena
  * shaped as the weights. */
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
@@ -187,6 +191,7 @@ exphil_status xph_net_play(xph_net *net, const void *weights, const void *packed
                            const xph_sample_head *how, const float *noise, const int32_t *previous,
                            int32_t *actions, const xph_download *results, int64_t result_count);
 bool xph_net_joins(const xph_net *net);
+bool xph_net_draws(const xph_net *net); /* whether the device makes its own noise */
 /* After sample, whose io had actions: logits [M, L] of all rows with what was done, as of forward. */
 exphil_status xph_net_heads(xph_net *net);
 

@@ -25,6 +25,7 @@ static void plan_heads(xph_plan *plan)
     if (!plan->train) plan->top = mark;
     mark = plan->top;
     plan->program = &plan->net->draw;
+    plan->net->draws = true;
     xph_heads_draw(plan);
     plan->top = mark;
 }
@@ -54,6 +55,19 @@ static void take_precision(xph_plan *plan)
     plan->element = narrow ? (uint32_t)sizeof(uint16_t) : (uint32_t)plan->model->shape.real_bytes;
 }
 
+/* In the order of xph_net_actions. */
+static void plan_outputs(xph_plan *plan)
+{
+    xph_net *net = plan->net;
+    const xph_model_shape *shape = &net->model->shape;
+    net->gives_actions = (net->flags & XPH_NET_INLINE) && !net->backend->host_memory;
+    if (net->gives_actions) net->actions_at = (size_t)xph_plan_reals(plan, plan->batch, shape->heads).at;
+    if (shape->value) plan->values = xph_plan_reals(plan, plan->rows, 1);
+    net->values_at = (size_t)plan->values.at;
+    plan->logits = xph_plan_reals(plan, plan->rows, shape->logits);
+    net->logits_at = (size_t)plan->logits.at;
+}
+
 static exphil_status plan_net(xph_net *net, exphil_error *error)
 {
     exphil_context *context = net->model->context;
@@ -67,10 +81,7 @@ static exphil_status plan_net(xph_net *net, exphil_error *error)
     plan->batch = net->batch;
     plan->time = net->time;
     plan->rows = net->batch * net->time;
-    plan->logits = xph_plan_reals(plan, plan->rows, net->model->shape.logits);
-    net->logits_at = (size_t)plan->logits.at;
-    if (net->model->shape.value) plan->values = xph_plan_reals(plan, plan->rows, 1);
-    net->values_at = (size_t)plan->values.at;
+    plan_outputs(plan);
     plan_blocks(plan);
     plan_heads(plan);
     net->kept_bytes = plan->train ? plan->top : 0;
@@ -272,6 +283,11 @@ void *xph_net_values(const xph_net *net)
     return net->model->shape.value ? net->arena + net->values_at : NULL;
 }
 
+void *xph_net_actions(const xph_net *net)
+{
+    return net->gives_actions ? net->arena + net->actions_at : NULL;
+}
+
 /* ---- showing ------------------------------------------------------------------------------------------- */
 
 static void show(const xph_net *net, const xph_program *program, const char *part, xph_net_visit visit,
@@ -396,12 +412,18 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
     return run(net, &net->backward);
 }
 
+bool xph_net_draws(const xph_net *net)
+{
+    return net->draws;
+}
+
 static void point(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                   const xph_sample_head *how, const float *noise, const int32_t *previous, int32_t *actions)
 {
     bases b = bases_of(weights, packed, io);
     b.at[XPH_SPACE_HOW] = how;
     b.at[XPH_SPACE_NOISE] = noise;
+    b.at[XPH_SPACE_DRAW] = io->draw;
     b.at[XPH_SPACE_PREVIOUS] = previous;
     b.at[XPH_SPACE_DRAWN] = actions;
     write_addresses(net, &b, io);

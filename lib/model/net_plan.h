@@ -33,6 +33,7 @@ enum {
     XPH_SPACE_DVALUES,
     XPH_SPACE_HOW,
     XPH_SPACE_NOISE,
+    XPH_SPACE_DRAW,
     XPH_SPACE_PREVIOUS,
     XPH_SPACE_DRAWN,
     XPH_SPACE_LOSS, /* host: xph_loss_args of xph_net_learn */
@@ -104,11 +105,13 @@ struct xph_net {
     xph_embed_table table[EXPHIL_IDS_MAX];
     unsigned char *arena; /* device */
     size_t arena_bytes;
-    size_t logits_at, values_at; /* in the arena */
-    size_t kept_bytes;           /* of the arena: what stays from forward to backward */
-    xph_spare *spares;           /* live as long as the net: recordings may hold them */
-    bool recording, refused;     /* refused: something in this recording */
-    xph_joined_op *calls;        /* of blocks and draw, for the device to do in one launch */
+    size_t logits_at, values_at, actions_at; /* in the arena */
+    size_t kept_bytes;                       /* of the arena: what stays from forward to backward */
+    xph_spare *spares;                       /* live as long as the net: recordings may hold them */
+    bool recording, refused;                 /* refused: something in this recording */
+    bool gives_actions;                      /* there is room for actions at actions_at */
+    bool draws;                              /* the device makes its own noise: xph_net_io.draw */
+    xph_joined_op *calls;                    /* of blocks and draw, for the device to do in one launch */
     int64_t call_count;
     bool joins;  /* it does, and has not refused */
     bool fuses;  /* there is a step of heads and loss in one, and it is not refused */
@@ -218,6 +221,8 @@ void xph_emit_cast(xph_plan *plan, xph_type as, bool narrow, int64_t count, xph_
 /* A dense buffer of plan->type as reals, and one of reals as plan->type: itself where they are the same. */
 xph_ref xph_emit_reals(xph_plan *plan, xph_ref from, int64_t rows);
 xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows);
+/* Scratch of a planned draw, and where it finds what a call gives: of heads from `head` on. */
+void xph_bind_draw(xph_plan *plan, xph_step *step, int64_t head);
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to);
 /* y = act(x) over dense buffers, kind as in XPH_ACTIVATE_...; low and high are of CLAMP. y may be x, dx dy. */
 void xph_emit_activate(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref y);

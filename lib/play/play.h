@@ -63,6 +63,7 @@ struct exphil_session {
     exphil_session_config config; /* defaults filled in, pointers cleared */
     xph_sample_head how[EXPHIL_HEADS_MAX];
     bool drawing;                  /* any head needs noise */
+    bool draws;                    /* which the device makes */
     bool windowed;                 /* every step computes a whole window from a zero state */
     int64_t streams, rows, frames; /* rows = streams * frames; frames per pass: 1 or the window */
     int64_t history;               /* decided actions kept per stream: max(slots, longest delay + 1) */
@@ -76,15 +77,23 @@ struct exphil_session {
     size_t host_bytes, history_at, floats_at, ids_at, past_at, told_at, clock_at;
     unsigned char *staged; /* what the device takes for a step, in one piece: */
     size_t staged_bytes;
-    float *floats, *noise;          /* [rows,F], [streams,L] */
+    float *floats;                  /* [rows,F] */
     int32_t *ids, *past, *previous; /* [rows,K + conditions], [rows,slots*A], [streams,A] */
+    xph_draw *draw;                 /* [streams] */
     uint8_t *reset;                 /* [rows] */
-    int32_t *actions;               /* [streams,A] what it gives */
-    uint8_t *overridden;            /* [streams] the newest action is the host's; cleared by who asks */
-    float *melee_floats;            /* [streams,F] rows that the encoder fills */
-    int32_t *melee_ids, *decided;   /* [streams,K], [streams,A] */
-    float *logits, *fresh;        /* [streams,L] of the last step that went well, and of the one under way */
+    size_t every_bytes;             /* so far it is what every step takes; behind it: */
+    float *noise;                   /* [streams,L] */
+    /* What a step gives, in one piece as the net has it: of the last step that went well, and of the one under way. They
+     * change places with the states, so that a recording of either parity knows where its own go. */
+    unsigned char *outputs[2];
+    size_t outputs_bytes, values_at, logits_at;
+    int32_t *actions,
+        *fresh_actions;           /* [streams,A] in there, or, in the host's memory, one array beside them */
+    float *logits, *fresh;        /* [streams,L] in there */
     float *values, *fresh_values; /* [streams] likewise; NULL: the model has no value head */
+    uint8_t *overridden;          /* [streams] the newest action is the host's; cleared by who asks */
+    float *melee_floats;          /* [streams,F] rows that the encoder fills */
+    int32_t *melee_ids, *decided; /* [streams,K], [streams,A] */
     double *wide;                 /* [streams,L + values] buffer for F64 logits and values, or NULL */
     unsigned char *memory;
     size_t memory_bytes;
@@ -111,16 +120,42 @@ struct exphil_session {
 /* Actions kept of a stream; where the parts of its host part lie; and its bytes, of a session in carry mode (stream.c). */
 int64_t xph_play_history_of(const xph_model_shape *shape);
 void xph_play_lay_out(exphil_session *session);
+/* logits, fresh and the like, of outputs. */
+void xph_play_point(exphil_session *session);
 size_t xph_play_host_bytes(const exphil_model *model, bool adoptable);
-/* Parts of stream i. */
-xph_play_stream *xph_play_at(const exphil_session *session, int64_t i);
-void *xph_play_part(const exphil_session *session, int64_t i, size_t at); /* of its host part, from byte at */
-int32_t *xph_play_history(const exphil_session *session, int64_t i);      /* [history, A], newest first */
-int32_t *xph_play_told(const exphil_session *session, int64_t i);         /* [conditions] */
-int64_t *xph_play_clock(const exphil_session *session, int64_t i);        /* of an adoptable session */
-int64_t *xph_play_stamp(const exphil_session *session,
-                        int64_t i); /* likewise: of its last step; 0: none yet */
-unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i); /* device */
+/* Parts of stream i; part: of its host part, from byte at. */
+static inline xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
+{
+    return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
+}
+static inline void *xph_play_part(const exphil_session *session, int64_t i, size_t at)
+{
+    return session->host + (size_t)i * session->host_bytes + at;
+}
+/* [history, A], newest first. */
+static inline int32_t *xph_play_history(const exphil_session *session, int64_t i)
+{
+    return xph_play_part(session, i, session->history_at);
+}
+/* [conditions] */
+static inline int32_t *xph_play_told(const exphil_session *session, int64_t i)
+{
+    return xph_play_part(session, i, session->told_at);
+}
+/* Of an adoptable session: its clock, and the stamp of its last step, 0: none yet. */
+static inline int64_t *xph_play_clock(const exphil_session *session, int64_t i)
+{
+    return xph_play_part(session, i, session->clock_at);
+}
+static inline int64_t *xph_play_stamp(const exphil_session *session, int64_t i)
+{
+    return xph_play_clock(session, i) + 1;
+}
+/* Device. */
+static inline unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
+{
+    return session->state[0] + (size_t)i * session->state_bytes;
+}
 exphil_status xph_play_reset(exphil_session *session, int64_t i);
 /* Runs a step on zeros where the device records, then records all its forms, at creation, so that a step
  * makes nothing and asks no library anything. The state is as before. */

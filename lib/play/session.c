@@ -14,13 +14,16 @@ static void cut_staged(exphil_session *session, xph_cutter *c, bool host)
     size_t rows = (size_t)session->rows, streams = (size_t)session->streams, first = c->at,
            slots = (size_t)(shape->slots * shape->heads);
     unsigned char *base = c->base ? c->base + first : NULL;
-    float *floats = cut(c, rows * (size_t)shape->floats, sizeof(float)),
-          *noise = cut(c, streams * (size_t)shape->logits, sizeof(float));
+    float *floats = cut(c, rows * (size_t)shape->floats, sizeof(float));
     int32_t *ids = cut(c, rows * (size_t)shape->tables, sizeof(int32_t)),
             *past = cut(c, rows * slots, sizeof(int32_t)),
             *previous = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    xph_draw *draw = cut(c, streams, sizeof *draw);
     uint8_t *reset = cut(c, rows, 1);
+    const size_t own = c->at - first;
+    float *noise = cut(c, streams * (size_t)shape->logits, sizeof *noise);
     session->staged_bytes = c->at - first;
+    session->every_bytes = session->draws ? own : session->staged_bytes;
     if (!host) {
         session->d_staged = base;
         return;
@@ -31,7 +34,39 @@ static void cut_staged(exphil_session *session, xph_cutter *c, bool host)
     session->ids = ids;
     session->past = past;
     session->previous = previous;
+    session->draw = draw;
     session->reset = reset;
+}
+
+/* Where the net gives actions, outputs lie as there; doubles are made floats on the way. */
+static void lay_out_outputs(exphil_session *session)
+{
+    const xph_net *net = session->net;
+    const xph_model_shape *shape = session->shape;
+    const size_t streams = (size_t)session->streams;
+    const unsigned char *first = xph_net_actions(net), *logits = xph_net_logits(net),
+                        *values = xph_net_values(net);
+    if (first) {
+        session->values_at = values ? (size_t)(values - first) : 0;
+        session->logits_at = (size_t)(logits - first);
+        session->outputs_bytes = session->logits_at + streams * (size_t)shape->logits * sizeof(float);
+        return;
+    }
+    xph_cutter c = {NULL, 0};
+    (void)cut(&c, shape->value ? streams : 0, sizeof(float));
+    session->logits_at = c.at;
+    (void)cut(&c, streams * (size_t)shape->logits, sizeof(float));
+    session->outputs_bytes = c.at;
+}
+
+static void cut_outputs(exphil_session *session, xph_cutter *c)
+{
+    lay_out_outputs(session);
+    for (int i = 0; i < 2; i++) session->outputs[i] = cut(c, session->outputs_bytes, 1);
+    if (!xph_net_actions(session->net))
+        session->actions = session->fresh_actions =
+            cut(c, (size_t)(session->streams * session->shape->heads), sizeof(int32_t));
+    if (c->base) xph_play_point(session);
 }
 
 static void cut_host(exphil_session *session, xph_cutter *c)
@@ -40,15 +75,11 @@ static void cut_host(exphil_session *session, xph_cutter *c)
     size_t streams = (size_t)session->streams;
     session->host = cut(c, streams, session->host_bytes);
     cut_staged(session, c, true);
-    session->actions = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
+    cut_outputs(session, c);
     session->melee_floats = cut(c, streams * (size_t)shape->floats, sizeof(float));
     session->melee_ids = cut(c, streams * (size_t)shape->ids, sizeof(int32_t));
     session->decided = cut(c, streams * (size_t)shape->heads, sizeof(int32_t));
     session->overridden = cut(c, streams, 1);
-    session->logits = cut(c, streams * (size_t)shape->logits, sizeof(float));
-    session->fresh = cut(c, streams * (size_t)shape->logits, sizeof(float));
-    session->values = shape->value ? cut(c, streams, sizeof(float)) : NULL;
-    session->fresh_values = shape->value ? cut(c, streams, sizeof(float)) : NULL;
     session->wide = shape->type == XPH_F64
                         ? cut(c, streams * (size_t)(shape->logits + shape->value), sizeof(double))
                         : NULL;
@@ -68,7 +99,7 @@ static void cut_device(exphil_session *session, xph_cutter *c)
         session->d_actions = session->actions;
         return;
     }
-    session->d_actions = cut(c, streams * (size_t)session->shape->heads, sizeof(int32_t));
+    session->d_actions = xph_net_actions(session->net);
 }
 
 static exphil_status allocate(exphil_session *session, exphil_error *error)
@@ -276,6 +307,7 @@ static exphil_status build(exphil_session *session, const exphil_model *model, c
     const uint32_t joins = session->windowed ? 0 : XPH_NET_JOINS;
     XPH_TRY(xph_net_create(model, session->streams, session->frames, XPH_NET_INLINE | joins, &session->net,
                            error));
+    session->draws = session->drawing && xph_net_draws(session->net);
     XPH_TRY(allocate(session, error));
     session->play_hash = hash_play(session, model);
     seed_streams(session);

@@ -12,23 +12,23 @@ static exphil_status bad_float(const exphil_session *session, int64_t b, int64_t
                          (long long)i);
 }
 
+/* Whether there are rows at all. */
 static exphil_status check_rows(const exphil_session *session, const float *floats, const int32_t *ids)
 {
     const exphil_spec *spec = session->spec;
     if (spec->float_count && !floats) return xph_play_fail(session, EXPHIL_E_INVALID, "floats is NULL");
     if (spec->id_count && !ids) return xph_play_fail(session, EXPHIL_E_INVALID, "ids is NULL");
-    for (int64_t b = 0; b < session->streams; b++) {
-        const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
-        int64_t bad = xph_find_not_finite(row, spec->float_count);
-        if (bad >= 0) return bad_float(session, b, bad);
-        for (int64_t i = 0; i < spec->id_count; i++) {
-            int32_t id = ids[b * spec->id_count + i];
-            if (id < 0 || id >= spec->ids[i].entries)
-                return xph_play_fail(session, EXPHIL_E_INVALID,
-                                     "stream %lld: ids[%lld] %s is %d, outside 0..%d", (long long)b,
-                                     (long long)i, spec->ids[i].name, id, spec->ids[i].entries - 1);
-        }
-    }
+    return EXPHIL_OK;
+}
+
+static exphil_status check_ids(const exphil_session *session, int64_t b, const int32_t *ids)
+{
+    const exphil_spec *spec = session->spec;
+    for (int64_t i = 0; i < spec->id_count; i++)
+        if (ids[i] < 0 || ids[i] >= spec->ids[i].entries)
+            return xph_play_fail(session, EXPHIL_E_INVALID, "stream %lld: ids[%lld] %s is %d, outside 0..%d",
+                                 (long long)b, (long long)i, spec->ids[i].name, ids[i],
+                                 spec->ids[i].entries - 1);
     return EXPHIL_OK;
 }
 
@@ -40,12 +40,18 @@ static void *next_window(void *to, const void *kept, int64_t frames, int64_t wid
     return (unsigned char *)to + rest;
 }
 
+/* Some words, too few for a call. */
+static inline void copy_few(int32_t *to, const int32_t *from, int64_t count)
+{
+    memcpy(to, from, (size_t)count * sizeof *to);
+}
+
 /* The ids of a row as the net takes them: those of the frame, then what the policy is told. */
 static void stage_ids(const exphil_session *session, int64_t b, const int32_t *ids, int32_t *to)
 {
-    size_t own = (size_t)session->spec->id_count, told = (size_t)session->told->conditions;
-    if (ids) memcpy(to, ids, own * sizeof *ids);
-    if (told) memcpy(to + own, xph_play_told(session, b), told * sizeof *to);
+    int64_t own = session->spec->id_count, told = session->told->conditions;
+    if (ids) copy_few(to, ids, own);
+    if (told) copy_few(to + own, xph_play_told(session, b), told);
     if (session->delay_id) to[own + told] = session->delay_id;
 }
 
@@ -54,64 +60,71 @@ static void stage_past(const exphil_session *session, int64_t b, int32_t *to)
 {
     const exphil_spec *spec = session->spec;
     int64_t heads = spec->head_count, seen = session->seen_slots, slots = session->shape->slots;
-    if (seen) memcpy(to, xph_play_history(session, b), (size_t)(seen * heads) * sizeof *to);
+    copy_few(to, xph_play_history(session, b), seen * heads);
     for (int64_t i = seen * heads; i < slots * heads; i++) to[i] = spec->heads[i % heads].neutral;
 }
 
-/* Window mode: the stream's rows so far, the episode's start marked, as the net's input. The window itself moves only
- * in commit: staging reads frames-1 kept rows and the new one. */
-static void stage_window(exphil_session *session, int64_t b, const float *floats, const int32_t *ids)
+/* Where the floats of a row go. In window mode the kept ones go before them: the window itself moves only in commit, staging
+ * reads frames-1 kept rows and the new one. */
+static float *floats_of(const exphil_session *session, int64_t b)
 {
-    const exphil_spec *spec = session->spec;
-    int64_t frames = session->frames, slots = session->shape->slots * spec->head_count, first = b * frames;
-    int64_t seen = xph_play_at(session, b)->seen;
-    float *f = session->floats + first * spec->float_count;
-    int64_t tables = session->shape->tables;
+    const int64_t width = session->spec->float_count, frames = session->frames;
+    float *first = session->floats + b * frames * width;
+    if (!session->windowed) return first;
+    return next_window(first, xph_play_part(session, b, session->floats_at), frames, width);
+}
+
+/* Window mode: ids and past actions of the stream's rows so far, the episode's start marked. */
+static void stage_window(exphil_session *session, int64_t b, const int32_t *ids)
+{
+    const int64_t frames = session->frames, slots = session->shape->slots * session->spec->head_count,
+                  first = b * frames, seen = xph_play_at(session, b)->seen, tables = session->shape->tables;
     int32_t *d = session->ids + first * tables, *p = session->past + first * slots;
-    void *row = next_window(f, xph_play_part(session, b, session->floats_at), frames, spec->float_count);
-    if (floats) memcpy(row, floats, (size_t)spec->float_count * sizeof *floats);
     stage_ids(session, b, ids, next_window(d, xph_play_part(session, b, session->ids_at), frames, tables));
     stage_past(session, b, next_window(p, xph_play_part(session, b, session->past_at), frames, slots));
     memset(session->reset + first, 0, (size_t)frames);
     session->reset[first + frames - 1 - (seen < frames - 1 ? seen : frames - 1)] = 1;
 }
 
-static void stage_row(exphil_session *session, int64_t b, const float *floats, const int32_t *ids)
-{
-    const exphil_spec *spec = session->spec;
-    int64_t slots = session->shape->slots * spec->head_count;
-    if (floats)
-        memcpy(session->floats + b * spec->float_count, floats, (size_t)spec->float_count * sizeof *floats);
-    stage_ids(session, b, ids, session->ids + b * session->shape->tables);
-    stage_past(session, b, session->past + b * slots);
-}
-
 /* Staged from a copy of the random stream: the stream itself moves only in commit. */
 static void stage_draw(exphil_session *session, int64_t b, const float *noise)
 {
     int64_t width = session->shape->logits, heads = session->shape->heads;
-    memcpy(session->previous + b * heads, xph_play_history(session, b), (size_t)heads * sizeof(int32_t));
+    copy_few(session->previous + b * heads, xph_play_history(session, b), heads);
     if (!session->drawing) return;
     float *to = session->noise + b * width;
     xph_rng rng = xph_play_at(session, b)->rng;
+    session->draw[b] = noise ? (xph_draw){0, 0, 0} : (xph_draw){rng.seed, rng.stream, rng.position};
     if (noise)
         memcpy(to, noise + b * width, (size_t)width * sizeof *to);
-    else
+    else if (!session->draws)
         xph_rng_floats(&rng, to, width);
 }
 
-static void stage(exphil_session *session, const float *floats, const int32_t *ids, const float *noise)
+/* Checks the rows of all streams and stages them. Staging moves nothing: a row that is refused may come after others that are
+ * staged. */
+static exphil_status stage(exphil_session *session, const float *floats, const int32_t *ids,
+                           const float *noise)
 {
     const exphil_spec *spec = session->spec;
+    const int64_t slots = session->shape->slots * spec->head_count;
+    XPH_TRY(check_rows(session, floats, ids));
     for (int64_t b = 0; b < session->streams; b++) {
-        const float *row = spec->float_count ? floats + b * spec->float_count : NULL;
         const int32_t *id = spec->id_count ? ids + b * spec->id_count : NULL;
-        if (session->windowed)
-            stage_window(session, b, row, id);
-        else
-            stage_row(session, b, row, id);
+        float *to = floats_of(session, b);
+        int64_t bad =
+            spec->float_count ? xph_copy_finite(to, floats + b * spec->float_count, spec->float_count) : -1;
+        if (bad >= 0) return bad_float(session, b, bad);
+        if (id) XPH_TRY(check_ids(session, b, id));
+        if (session->windowed) {
+            stage_window(session, b, id);
+        } else {
+            stage_ids(session, b, id, session->ids + b * session->shape->tables);
+            stage_past(session, b, session->past + b * slots);
+        }
         stage_draw(session, b, noise);
     }
+    return EXPHIL_OK;
 }
 
 /* ---- the net ---------------------------------------------------------------------------------------------------- */
@@ -122,16 +135,17 @@ static const void *there(const exphil_session *session, const void *staged)
     return session->d_staged + ((const unsigned char *)staged - session->staged);
 }
 
-/* What a step gives the host; returns how many. */
-static int64_t list_results(const exphil_session *session, xph_download results[3])
+/* What a step gives the host, of a device with memory of its own in one piece; returns how many. */
+static int64_t list_results(const exphil_session *session, xph_download results[2])
 {
     const xph_model_shape *shape = session->shape;
     const size_t streams = (size_t)session->streams, count = streams * (size_t)shape->logits;
     void *to = session->wide ? (void *)session->wide : (void *)session->fresh;
+    if (session->actions != session->fresh_actions) {
+        results[0] = (xph_download){session->outputs[1], session->d_actions, session->outputs_bytes};
+        return 1;
+    }
     int64_t n = 0;
-    if (session->actions != session->d_actions)
-        results[n++] = (xph_download){session->actions, session->d_actions,
-                                      streams * (size_t)shape->heads * sizeof(int32_t)};
     results[n++] = (xph_download){to, xph_net_logits(session->net), count * shape->real_bytes};
     if (!session->values) return n;
     to = session->wide ? (void *)(session->wide + count) : (void *)session->fresh_values;
@@ -151,6 +165,7 @@ static exphil_status enqueue(const exphil_session *session, bool lagging)
         .ids = there(session, session->ids),
         .past = there(session, session->past),
         .reset = session->windowed ? there(session, session->reset) : NULL,
+        .draw = session->draws ? there(session, session->draw) : NULL,
         .state_in = carried ? session->state[0] : NULL,
         .state_out = carried ? session->state[1] : NULL,
         .ld_state = session->shape->state,
@@ -159,8 +174,8 @@ static exphil_status enqueue(const exphil_session *session, bool lagging)
     };
     if (session->d_staged != session->staged)
         XPH_TRY(session->device->backend->upload(stream, session->d_staged, session->staged,
-                                                 session->staged_bytes));
-    xph_download results[3];
+                                                 session->every_bytes));
+    xph_download results[2];
     int64_t count = list_results(session, results);
     return xph_net_play(session->net, now->weights, now->packed, &io, session->how,
                         session->drawing ? there(session, session->noise) : NULL,
@@ -184,6 +199,7 @@ static exphil_status warm_up(exphil_session *session)
 {
     int64_t count = session->drawing ? session->streams * session->shape->logits : 0;
     for (int64_t i = 0; i < count; i++) session->noise[i] = 0.5f;
+    for (int64_t b = 0; b < session->streams; b++) session->draw[b] = (xph_draw){0, XPH_RNG_SAMPLE, 0};
     XPH_TRY(enqueue(session, false));
     XPH_TRY(enqueue(session, true));
     XPH_TRY(session->device->backend->stream_wait(xph_net_stream(session->net)));
@@ -194,18 +210,23 @@ static exphil_status warm_up(exphil_session *session)
 /* Of the weights that play now. */
 static exphil_status record_forms(exphil_session *session)
 {
-    unsigned char *const halves[2] = {session->state[0], session->state[1]};
+    unsigned char *const halves[2] = {session->state[0], session->state[1]}, *const outputs[2] = {
+                                                                                 session->outputs[0],
+                                                                                 session->outputs[1]};
     xph_play_weights *slot = &session->slot[session->now];
     exphil_status status = EXPHIL_OK;
     for (int form = 0; status >= 0 && form < 4; form++) {
         int parity = form / 2, lagging = form % 2;
+        const bool turned = parity != session->parity;
         recording r = {session, lagging};
-        session->state[0] = halves[parity != session->parity];
-        session->state[1] = halves[parity == session->parity];
+        session->state[0] = halves[turned];
+        session->state[1] = halves[!turned];
+        session->outputs[1] = outputs[!turned];
         status = xph_net_record(session->net, enqueue_recorded, &r, &slot->recorded[parity][lagging]);
     }
     session->state[0] = halves[0];
     session->state[1] = halves[1];
+    session->outputs[1] = outputs[1];
     return status;
 }
 
@@ -254,7 +275,15 @@ void xph_play_forget(exphil_session *session)
     }
 }
 
-static exphil_status run_net(exphil_session *session)
+/* Noise that a caller gave lies behind what every step takes. */
+static exphil_status send_noise(const exphil_session *session)
+{
+    return session->device->backend->upload(
+        xph_net_stream(session->net), session->d_staged + ((unsigned char *)session->noise - session->staged),
+        session->noise, (size_t)(session->streams * session->shape->logits) * sizeof *session->noise);
+}
+
+static exphil_status run_net(exphil_session *session, bool given_noise)
 {
     const xph_backend *backend = session->device->backend;
     xph_stream *stream = xph_net_stream(session->net);
@@ -262,6 +291,7 @@ static exphil_status run_net(exphil_session *session)
     bool lagging = session->lagging;
     xph_graph *recorded = xph_play_weights_now(session)->recorded[session->parity][lagging];
     session->lagging = false;
+    if (given_noise && session->draws && session->d_staged != session->staged) XPH_TRY(send_noise(session));
     exphil_status status = recorded ? backend->replay(stream, recorded) : enqueue(session, lagging);
     session->back = !session->back;
     XPH_TRY(status);
@@ -279,10 +309,17 @@ static bool outputs_finite(const exphil_session *session, int64_t b)
            (!session->values || xph_find_not_finite(session->fresh_values + b, 1) < 0);
 }
 
+static bool all_finite(const exphil_session *session)
+{
+    return xph_find_not_finite(session->fresh, session->streams * session->shape->logits) < 0 &&
+           (!session->values || xph_find_not_finite(session->fresh_values, session->streams) < 0);
+}
+
 /* Finite weights and inputs can still overflow; such streams start again. */
 static exphil_status check_outputs(exphil_session *session)
 {
     int64_t bad = -1;
+    if (all_finite(session)) return EXPHIL_OK;
     for (int64_t b = 0; b < session->streams; b++) {
         if (outputs_finite(session, b)) continue;
         XPH_TRY(xph_play_reset(session, b));
@@ -317,23 +354,23 @@ static void commit_stream(exphil_session *session, int64_t b, bool own_noise)
         *xph_play_clock(session, b) = session->clock;
         *xph_play_stamp(session, b) = session->stamps;
     }
-    memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
-    memcpy(history, session->actions + b * heads, (size_t)heads * sizeof *history);
+    if (session->history > 1)
+        memmove(history + heads, history, (size_t)((session->history - 1) * heads) * sizeof *history);
+    copy_few(history, session->actions + b * heads, heads);
 }
 
 static void commit(exphil_session *session, bool own_noise)
 {
-    unsigned char *before = session->state[0];
+    unsigned char *state = session->state[0], *outputs = session->outputs[0];
     session->state[0] = session->state[1];
-    session->state[1] = before;
+    session->state[1] = state;
+    session->outputs[0] = session->outputs[1];
+    session->outputs[1] = outputs;
+    xph_play_point(session);
     session->parity = !session->parity;
     session->lagging = true;
     session->clock++;
     session->stamps++;
-    memcpy(session->logits, session->fresh,
-           (size_t)(session->streams * session->shape->logits) * sizeof(float));
-    if (session->values)
-        memcpy(session->values, session->fresh_values, (size_t)session->streams * sizeof(float));
     for (int64_t b = 0; b < session->streams; b++) commit_stream(session, b, own_noise);
 }
 
@@ -342,16 +379,13 @@ static void give_actions(const exphil_session *session, int32_t *actions)
     int64_t heads = session->spec->head_count;
     int64_t slot = session->config.deliver == EXPHIL_DELIVER_DUE ? session->delay : 0;
     for (int64_t b = 0; b < session->streams; b++)
-        memcpy(actions + b * heads, xph_play_history(session, b) + slot * heads,
-               (size_t)heads * sizeof *actions);
+        copy_few(actions + b * heads, xph_play_history(session, b) + slot * heads, heads);
 }
 
-static exphil_status step_rows(exphil_session *session, const float *floats, const int32_t *ids,
-                               const float *noise, int32_t *actions)
+static exphil_status step_rows(exphil_session *session, const float *noise, int32_t *actions)
 {
     xph_play_advance(session);
-    stage(session, floats, ids, noise);
-    exphil_status status = run_net(session);
+    exphil_status status = run_net(session, noise != NULL);
     if (status < 0) return xph_play_fail(session, status, "the device failed in a step");
     XPH_TRY(check_outputs(session));
     commit(session, noise == NULL);
@@ -361,9 +395,8 @@ static exphil_status step_rows(exphil_session *session, const float *floats, con
 
 exphil_status xph_play_peek(exphil_session *session, const float *floats, const int32_t *ids)
 {
-    XPH_TRY(check_rows(session, floats, ids));
-    stage(session, floats, ids, NULL);
-    exphil_status status = run_net(session);
+    XPH_TRY(stage(session, floats, ids, NULL));
+    exphil_status status = run_net(session, false);
     if (status < 0) return xph_play_fail(session, status, "the device failed in a step");
     for (int64_t b = 0; b < session->streams; b++)
         if (!outputs_finite(session, b))
@@ -385,9 +418,9 @@ exphil_status xph_play_step_row(exphil_session *session, const float *floats, co
 {
     int64_t began = xph_clock_ns();
     if (!actions) return xph_play_fail(session, EXPHIL_E_INVALID, "actions is NULL");
-    XPH_TRY(check_rows(session, floats, ids));
+    XPH_TRY(stage(session, floats, ids, noise));
     XPH_TRY(check_noise(session, noise));
-    XPH_TRY(step_rows(session, floats, ids, noise, actions));
+    XPH_TRY(step_rows(session, noise, actions));
     xph_latency_add(&session->latency, xph_clock_ns() - began);
     return EXPHIL_OK;
 }
@@ -449,7 +482,8 @@ static exphil_status step_frames(exphil_session *session, const exphil_melee_fra
         return xph_play_fail(session, EXPHIL_E_INVALID, "%s is NULL", frames ? "pads" : "frames");
     XPH_TRY(check_distance(session, frames));
     XPH_TRY(encode_frames(session, frames));
-    XPH_TRY(step_rows(session, session->melee_floats, session->melee_ids, NULL, session->decided));
+    XPH_TRY(stage(session, session->melee_floats, session->melee_ids, NULL));
+    XPH_TRY(step_rows(session, NULL, session->decided));
     for (int64_t b = 0; b < session->streams; b++) {
         const char *culprit = "";
         exphil_status status = xph_melee_pad_decode(

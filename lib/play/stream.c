@@ -87,6 +87,21 @@ void xph_play_lay_out(exphil_session *session)
     session->host_bytes = c.at;
 }
 
+void xph_play_point(exphil_session *session)
+{
+    const size_t values_at = session->values_at, logits_at = session->logits_at;
+    unsigned char *kept = session->outputs[0], *fresh = session->outputs[1];
+    if (xph_net_actions(session->net)) {
+        session->actions = (int32_t *)(void *)kept;
+        session->fresh_actions = (int32_t *)(void *)fresh;
+    }
+    session->logits = (float *)(void *)(kept + logits_at);
+    session->fresh = (float *)(void *)(fresh + logits_at);
+    if (!session->shape->value) return;
+    session->values = (float *)(void *)(kept + values_at);
+    session->fresh_values = (float *)(void *)(fresh + values_at);
+}
+
 int64_t xph_play_history_of(const xph_model_shape *shape)
 {
     int64_t due = shape->delay + 1;
@@ -100,41 +115,6 @@ size_t xph_play_host_bytes(const exphil_model *model, bool adoptable)
     like.history = xph_play_history_of(like.shape);
     xph_play_lay_out(&like);
     return like.host_bytes;
-}
-
-xph_play_stream *xph_play_at(const exphil_session *session, int64_t i)
-{
-    return (xph_play_stream *)(void *)(session->host + (size_t)i * session->host_bytes);
-}
-
-void *xph_play_part(const exphil_session *session, int64_t i, size_t at)
-{
-    return session->host + (size_t)i * session->host_bytes + at;
-}
-
-int32_t *xph_play_history(const exphil_session *session, int64_t i)
-{
-    return xph_play_part(session, i, session->history_at);
-}
-
-int32_t *xph_play_told(const exphil_session *session, int64_t i)
-{
-    return xph_play_part(session, i, session->told_at);
-}
-
-int64_t *xph_play_clock(const exphil_session *session, int64_t i)
-{
-    return xph_play_part(session, i, session->clock_at);
-}
-
-int64_t *xph_play_stamp(const exphil_session *session, int64_t i)
-{
-    return xph_play_clock(session, i) + 1;
-}
-
-unsigned char *xph_play_recurrent(const exphil_session *session, int64_t i)
-{
-    return session->state[0] + (size_t)i * session->state_bytes;
 }
 
 exphil_status xph_play_reset(exphil_session *session, int64_t i)

@@ -12,7 +12,9 @@ static const conv_shape shapes[] = {
     {1, 2, 130, 4, 0, true, 0}, {2, 11, 16, 3, 0, false, 2},  {2, 9, 65, 2, 3, true, 1},
     {1, 40, 5, 7, 1, true, 9},  {2, 3, 4, 9, 0, true, 0},     {1, 6, 33, 16, 0, true, 4},
     {2, 3, 5, 1, 2, true, 2},   {1, 131, 34, 4, 0, true, 0},  {2, 140, 7, 8, 1, true, 50},
-    {2, 1, 129, 5, 2, true, 2}, {1, 129, 3, 4, 0, false, 64},
+    {2, 1, 129, 5, 2, true, 2}, {1, 129, 3, 4, 0, false, 64}, {3, 1, 516, 4, 4, true, 2},
+    {2, 1, 32, 3, 0, true, 0},  {4, 1, 20, 2, 4, false, 2},   {1, 3, 8, 1, 0, true, 2},
+    {2, 1, 30, 4, 0, true, 2},  {2, 1, 64, 16, 0, true, 0},
 };
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)

@@ -1,6 +1,6 @@
 /* The CUDA kernels that draw actions, on the emulated GPU: logits and actions against the CPU's in double, where no draw
  * lies within rounding of its threshold; the logits of the heads given what was drawn; rows alone; ties, hysteresis and
- * logits that are no numbers. */
+ * logits that are no numbers; noise that the device makes. */
 #include "device_case.h"
 
 #include "emu_control.h"
@@ -25,7 +25,7 @@ static const shape shapes[] = {
     {1, 256, 0, 5, true, true, true},   {0, 4, 0, 5, true, true, true},    {1, 1, 1, 1, false, false, false},
     {7, 31, 2, 3, false, true, true},   {5, 33, 0, 5, true, false, false}, {70, 64, 3, 2, true, false, true},
     {3, 257, 0, 5, true, true, true},   {2, 1024, 1, 5, true, true, true}, {4, 100, 0, 4, true, true, false},
-    {2, 513, 0, 2, false, false, true}, {9, 255, 0, 5, true, true, true},
+    {2, 513, 0, 2, false, false, true}, {9, 255, 0, 5, true, true, true},  {66, 40, 0, 2, true, true, true},
 };
 
 typedef struct layer {
@@ -275,6 +275,98 @@ static void frequencies_are_the_probabilities(void **state)
     case_release();
 }
 
+/* Where a row's numbers are made from, for the kernel of the next tests: in the device's memory what a session stages. */
+typedef struct made_noise {
+    drawn drawn; /* first: place_for_actions finds it */
+    xph_draw *draw;
+    int64_t first;
+    float *given; /* of rows that make none */
+} made_noise;
+
+static void place_draws(const kt_case *c, const xph_kernel_set *set, void *args)
+{
+    const made_noise *m = c->context;
+    xph_sample_args *a = args;
+    place_for_actions(c, set, args);
+    a->draw = m->draw;
+    a->drawn = m->first;
+    a->noise = m->given;
+}
+
+/* Row by row from `position` on; the noise of the layer becomes what the host draws there. Every fourth row is given its own,
+ * and what is given to the others is none. */
+static made_noise made_noise_of(layer *l, uint64_t seed, uint64_t position, int64_t first)
+{
+    const size_t numbers = (size_t)(l->s.rows * l->logits);
+    made_noise m = {.first = first};
+    m.draw = case_alloc((size_t)l->s.rows * sizeof *m.draw);
+    m.given = case_alloc(numbers * sizeof *m.given);
+    for (size_t i = 0; i < numbers; i++) m.given[i] = NAN;
+    for (int64_t row = 0; row < l->s.rows; row++) {
+        xph_rng rng = {seed, XPH_RNG_SAMPLE | (uint64_t)(row + 1) << 8,
+                       position + (uint64_t)(row * l->logits)};
+        float *const own = l->noise + row * l->logits;
+        m.draw[row] = (xph_draw){rng.seed, rng.stream, rng.position};
+        rng.position += (uint64_t)first;
+        xph_rng_floats(&rng, own, l->logits);
+        if (row % 4 != 3) continue;
+        m.draw[row] = (xph_draw){0, 0, 0};
+        memcpy(m.given + row * l->logits, own, (size_t)l->logits * sizeof *own);
+    }
+    return m;
+}
+
+/* In all candidates and schedules the actions are those that the CPU draws with the host's numbers. A draw that were off by one
+ * place would differ in some of so many logits. */
+static void check_made(layer *l, uint64_t seed, uint64_t position, int64_t first)
+{
+    made_noise m = made_noise_of(l, seed, position, first);
+    for (int h = 0; h < l->s.heads; h++) l->how[h].deterministic = 0;
+    kt_case c = sample_case(l, &m.drawn);
+    c.prepare = place_draws;
+    c.context = &m;
+    const device_case on = device_case_of(&c, xph_cuda_sample, XPH_F32);
+    device_check(&on);
+    check_actions(&m.drawn);
+}
+
+static void numbers_are_those_of_the_host(void **state)
+{
+    static const uint64_t positions[] = {0, 1, 6, 81 * 7, (UINT64_C(4) << 32) - 67, UINT64_MAX - 5000};
+    static const shape some[] = {{6, 128, 0, 5, true, true, true}, {5, 70, 1, 3, false, true, false}};
+    for (size_t i = 0; i < 2 * sizeof positions / sizeof *positions; i++) {
+        case_seed(60 + i);
+        layer l = layer_make(&some[i % 2]);
+        check_made(&l, i % 3 ? i : UINT64_C(0x123456789abcdef0), positions[i / 2], i % 2 ? 25 : 0);
+        case_release();
+    }
+}
+
+/* More logits than a block has room for the numbers of: in a draw of them all the device makes each where it is needed. */
+static void many_numbers_are_made_one_by_one(void **state)
+{
+    enum { MANY = 2, EACH = 700 };
+    static const xph_head wide[MANY] = {{EXPHIL_CATEGORICAL, EACH, 0}, {EXPHIL_CATEGORICAL, EACH, EACH}};
+    const shape s = {4, 8, 0, MANY, true, false, false};
+    case_seed(77);
+    layer l = layer_make(&s);
+    l.logits = MANY * EACH;
+    l.v = case_random(l.logits * s.width, -1, 1);
+    l.e = case_random(l.logits * s.width, -1, 1);
+    l.bias = case_random(l.logits, -1, 1);
+    l.noise = case_alloc((size_t)(s.rows * l.logits) * sizeof *l.noise);
+    made_noise m = made_noise_of(&l, 5, 3, 0);
+    for (int h = 0; h < MANY; h++) l.how[h] = (xph_sample_head){.temperature = 1.0f};
+    kt_case c = sample_case(&l, &m.drawn);
+    KT_ARGS(&c, xph_sample_args)->heads.head = wide;
+    c.prepare = place_draws;
+    c.context = &m;
+    const device_case on = device_case_of(&c, xph_cuda_sample, XPH_F32);
+    device_check(&on);
+    check_actions(&m.drawn);
+    case_release();
+}
+
 static void wide_trunks_are_not_accepted(void **state)
 {
     const xph_sample_args wide = {.heads = {.rows = 1, .width = 1025, .heads = 1}};
@@ -294,6 +386,8 @@ int main(void)
         cmocka_unit_test(ties_and_broken_logits),
         cmocka_unit_test(hysteresis_holds),
         cmocka_unit_test(frequencies_are_the_probabilities),
+        cmocka_unit_test(numbers_are_those_of_the_host),
+        cmocka_unit_test(many_numbers_are_made_one_by_one),
         cmocka_unit_test(wide_trunks_are_not_accepted),
     };
     return cmocka_run_group_tests_name("cuda_sample", tests, NULL, NULL);

@@ -14,7 +14,8 @@ static const scan_shape shapes[] = {
     {1, 61, 100, 16, 0, true, true, true, 0}, {1, 33, 9, 32, 3, true, false, true, 1},
     {2, 9, 37, 64, 1, true, true, true, 5},   {1, 16, 130, 31, 0, true, true, true, 7},
     {3, 1, 70, 64, 4, true, true, true, 2},   {2, 1, 35, 32, 0, true, true, true, 0},
-    {1, 24, 65, 12, 0, true, true, true, 0},
+    {1, 24, 65, 12, 0, true, true, true, 0},  {3, 1, 160, 16, 0, true, true, true, 0},
+    {2, 1, 33, 8, 2, true, true, false, 2},
 };
 
 static device_case on_device(const kt_case *c, xph_type type, int64_t rows)
@@ -110,6 +111,106 @@ static void prepared_rates_give_the_same_bits(void **state)
         case_same("state", with[SCAN_STATE], without[SCAN_STATE], l.s.batch * l.state);
         case_release();
     }
+}
+
+/* The bottleneck of a frame's dt, and its product. */
+typedef struct bottleneck {
+    int64_t rank, pad;
+    double *x, *w, *bias;
+    float *rows, *weights, *added; /* in the device's memory */
+} bottleneck;
+
+static float *on_the_device(const double *x, int64_t rows, int64_t width, int64_t ld)
+{
+    const size_t bytes = (size_t)(rows * ld) * sizeof(float);
+    float *to = emu_alloc(bytes, sizeof *to);
+    assert_non_null(to);
+    for (int64_t i = 0; i < rows * width; i++) to[i / width * ld + i % width] = (float)x[i];
+    return to;
+}
+
+static bottleneck bottleneck_make(const scan_layer *l, int64_t rank, int64_t pad)
+{
+    bottleneck n = {.rank = rank, .pad = pad};
+    n.x = case_random(l->rows * rank, -1, 1);
+    n.w = case_random(l->s.width * rank, -1, 1);
+    n.bias = rank % 2 ? NULL : case_random(l->s.width, -2, 1);
+    for (int64_t i = 0; i < l->rows * rank; i++) n.x[i] = (double)(float)n.x[i];
+    for (int64_t i = 0; i < l->s.width * rank; i++) n.w[i] = (double)(float)n.w[i];
+    return n;
+}
+
+static const bottleneck *asked; /* for the kernel of the next test */
+
+static void ask_for_product(const kt_case *c, const xph_kernel_set *set, void *given)
+{
+    xph_scan_args *a = given;
+    a->step = (xph_linear_args){.rows = a->batch,
+                                .in = asked->rank,
+                                .out = a->width,
+                                .x = asked->rows,
+                                .ldx = asked->rank + asked->pad,
+                                .w = asked->weights,
+                                .bias = asked->added};
+    a->dt = NULL; /* it is not read */
+}
+
+/* dt as a product in the scan of a frame: what the scan makes of the double product. */
+static void a_frame_makes_its_own_steps(void **state)
+{
+    static const scan_shape some[] = {{3, 1, 130, 16, 0, true, true, true, 0},
+                                      {1, 1, 32, 16, 0, true, true, true, 0},
+                                      {2, 1, 37, 4, 3, true, false, true, 2},
+                                      {2, 1, 521, 64, 0, true, true, true, 0},
+                                      {4, 1, 96, 31, 1, false, true, false, 0}};
+    static const int64_t ranks[] = {16, 1, 33, 64, 12};
+    for (size_t i = 0; i < sizeof some / sizeof *some * sizeof ranks / sizeof *ranks; i++) {
+        case_seed(90 + i);
+        scan_layer l = scan_layer_make(&some[i % 5]);
+        bottleneck n = bottleneck_make(&l, ranks[i / 5], i % 3 ? 0 : (int64_t)i);
+        for (int64_t row = 0; row < l.rows; row++)
+            for (int64_t d = 0; d < l.s.width; d++) {
+                double sum = n.bias ? n.bias[d] : 0.0;
+                for (int64_t k = 0; k < n.rank; k++) sum += n.x[row * n.rank + k] * n.w[d * n.rank + k];
+                l.dt[row * l.s.width + d] = sum;
+            }
+        n.rows = on_the_device(n.x, l.rows, n.rank, n.rank + n.pad);
+        n.weights = on_the_device(n.w, l.s.width, n.rank, n.rank);
+        n.added = n.bias ? on_the_device(n.bias, 1, l.s.width, l.s.width) : NULL;
+        kt_case c = scan_case(&l);
+        c.prepare = ask_for_product;
+        asked = &n;
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        d.tolerance = 2e-5; /* dt is a sum of up to 64 products in float */
+        d.beside = emu_allocated();
+        device_check(&d);
+        emu_free(n.rows);
+        emu_free(n.weights);
+        if (n.added) emu_free(n.added);
+        case_release();
+    }
+}
+
+/* Only one frame, rows and weights of floats, and a bottleneck that is not too wide. */
+static void other_products_are_not_made(void **state)
+{
+    const xph_scan_args good = {.batch = 2,
+                                .time = 1,
+                                .width = 32,
+                                .states = 16,
+                                .step = {.rows = 2, .in = 64, .out = 32, .ldx = 64}};
+    xph_scan_args bad[6];
+    uint32_t bit;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) bad[i] = good;
+    bad[0].time = 2;
+    bad[1].step.in = 65;
+    bad[2].step.weights = XPH_BF16;
+    bad[3].step.rows = 3;
+    bad[4].step.out = 31;
+    bad[5].type = bad[5].step.type = XPH_BF16;
+    assert_non_null(xph_cuda_first(xph_cuda_scan, &good, 0, &bit));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_null(xph_cuda_first(xph_cuda_scan, &bad[i], 0, &bit));
 }
 
 static void gradient_shape(const scan_shape *s, xph_type type)
@@ -331,6 +432,8 @@ int main(void)
                                        cmocka_unit_test(many_channels),
                                        cmocka_unit_test(frames_have_the_bits_of_a_chunk),
                                        cmocka_unit_test(prepared_rates_give_the_same_bits),
+                                       cmocka_unit_test(a_frame_makes_its_own_steps),
+                                       cmocka_unit_test(other_products_are_not_made),
                                        cmocka_unit_test(gradient),
                                        cmocka_unit_test(gradients_over_many),
                                        cmocka_unit_test(fixed_rates),

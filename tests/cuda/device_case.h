@@ -36,6 +36,7 @@ typedef struct device_case {
     int columns_of;
     size_t align; /* of what the kernel is given, in bytes; 0: that of a number */
     int astray; /* 1 + the place of a tensor that lies one number behind where align would have it; 0: none */
+    size_t beside; /* bytes of device memory that the test has besides */
 } device_case;
 /* Of args without resets, within the tolerance of the type. */
 device_case device_case_of(const kt_case *test, const xph_cuda_candidate *list, xph_type type);

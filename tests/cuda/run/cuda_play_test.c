@@ -102,6 +102,95 @@ static void windows_play_as_the_cpu(void **state)
     plays_as_the_cpu("norm dense", EXPHIL_MODE_WINDOW, 1);
 }
 
+/* Draws with the session's own noise, which the device makes, and with noise that is given, in turn: the actions of the CPU. */
+static void draws_as_the_cpu(const char *blocks, int32_t mode, int end)
+{
+    enum { LANES = 5, LONG = 40 };
+    exphil_model_config config = config_of(blocks, mode);
+    if (end >= 0) model_case_end(&config, end);
+    exphil_context *cpu = test_context(NULL, NULL, 1), *gpu = emulated_context();
+    exphil_model *one = play_model(cpu, &config, 0.1), *other = play_model(gpu, &config, 0.1);
+    exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
+    how.streams = LANES;
+    how.seed = UINT64_C(0x9876543210fedcba);
+    exphil_session *here = play_session(one, &how), *there = play_session(other, &how);
+    assert_true(there->draws && !here->draws);
+    play_frames *frames = play_frames_make(one, LANES, LONG, 9);
+    const size_t actions = (size_t)(LANES * frames->heads);
+    int32_t *asked = calloc(actions, sizeof *asked), *answered = calloc(actions, sizeof *answered),
+            changes = 0;
+    for (int64_t t = 0; t < LONG; t++) {
+        const bool own = t % 3 != 1;
+        int32_t before[8];
+        memcpy(before, answered, (size_t)frames->heads * sizeof *before);
+        play_step(here, frames, t, own, asked);
+        emulated_gpu()->counts_clear();
+        play_step(there, frames, t, own, answered);
+        const emu_counts counts = emulated_gpu()->count();
+        assert_int_equal(counts.graph_launches, 1);
+        /* What is given goes up by itself; one launch reads it where it is. */
+        assert_int_equal(counts.copies, own || xph_net_joins(there->net) ? 0 : 1);
+        assert_memory_equal(asked, answered, actions * sizeof *asked);
+        changes += memcmp(before, answered, (size_t)frames->heads * sizeof *before) != 0;
+    }
+    assert_true(changes > LONG / 4);
+    free(asked);
+    free(answered);
+    play_frames_free(frames);
+    exphil_session_destroy(there);
+    exphil_session_destroy(here);
+    exphil_model_destroy(other);
+    exphil_model_destroy(one);
+    exphil_context_destroy(gpu);
+    exphil_context_destroy(cpu);
+    emulated_clean();
+}
+
+static void the_device_makes_the_noise(void **state)
+{
+    late();
+    draws_as_the_cpu("mamba", EXPHIL_MODE_CARRY, -1);
+    draws_as_the_cpu("mlp", EXPHIL_MODE_WINDOW, -1);
+    for (int end = 0; end < MODEL_CASE_ENDS; end++) draws_as_the_cpu("gru", EXPHIL_MODE_CARRY, end);
+}
+
+/* A step that fails, and a look ahead, leave what the last step gave; both parities of the recordings give theirs. */
+static void what_a_step_gave_stays(void **state)
+{
+    late();
+    exphil_model_config config = config_of("mamba", EXPHIL_MODE_CARRY);
+    exphil_context *gpu = emulated_context();
+    exphil_model *model = play_model(gpu, &config, 0.1);
+    exphil_session *session = open_session(model, STREAMS);
+    play_frames *frames = play_frames_make(model, STREAMS, FRAMES, 12);
+    const size_t logits = (size_t)(STREAMS * frames->logits),
+                 floats = (size_t)(STREAMS * frames->float_count);
+    float *before = calloc(logits, sizeof *before), *after = calloc(logits, sizeof *after),
+          *bad = calloc(floats, sizeof *bad);
+    int32_t actions[STREAMS * 8];
+    for (int64_t t = 0; t < 6; t++) {
+        play_step(session, frames, t, true, actions);
+        play_logits(session, frames, before);
+        assert_ok(xph_play_peek(session, frames->floats, frames->ids));
+        memcpy(bad, frames->floats, floats * sizeof *bad);
+        bad[floats - 1] = INFINITY;
+        assert_int_equal(exphil_session_step_row(session, bad, frames->ids, NULL, actions), EXPHIL_E_NUMERIC);
+        play_logits(session, frames, after);
+        assert_memory_equal(before, after, logits * sizeof *after);
+        memcpy(after, session->fresh, logits * sizeof *after);
+        assert_memory_not_equal(before, after,
+                                logits * sizeof *after); /* the look ahead was at another frame */
+    }
+    free(before);
+    free(after);
+    free(bad);
+    play_frames_free(frames);
+    exphil_session_destroy(session);
+    exphil_model_destroy(model);
+    exphil_context_destroy(gpu);
+    emulated_clean();
+}
+
 /* Save, play on, restore, play the same frames: the same bits. And a clone goes its own way from there. */
 static void states_come_back(void **state)
 {
@@ -198,6 +287,8 @@ int main(void)
         cmocka_unit_test(each_block_plays_as_the_cpu),
         cmocka_unit_test(other_ends_play_as_the_cpu),
         cmocka_unit_test(windows_play_as_the_cpu),
+        cmocka_unit_test(the_device_makes_the_noise),
+        cmocka_unit_test(what_a_step_gave_stays),
         cmocka_unit_test(states_come_back),
         cmocka_unit_test(a_restored_block_is_the_callers_again),
         cmocka_unit_test(a_lost_device_is_told),
