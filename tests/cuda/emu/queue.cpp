@@ -286,9 +286,9 @@ static void let_others_go()
 {
     const timespec little = {0, 20000};
     hide();
-    pthread_mutex_unlock(&lock);
+    let_lock_go();
     nanosleep(&little, nullptr);
-    pthread_mutex_lock(&lock);
+    take_lock();
 }
 
 void finish(CUstream_st *s)

@@ -2,6 +2,7 @@
 #ifndef EXPHIL_FAKE_BLASLT_H
 #define EXPHIL_FAKE_BLASLT_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 /* Where products are refused. */
@@ -21,10 +22,11 @@ typedef struct fake_blaslt {
     int where, which, status;
     int spoils; /* a refusal in a capture ends it */
     int along;  /* nonzero: at a query there is nothing but for operands that both lie along the sum */
-    /* told */
-    int products, alive;
-    int queries, checks, by[FAKE_ALGORITHMS]; /* by: products of each algorithm */
-    int refusals, shapes;                     /* shapes of products that were refused, however often */
+    /* told; handles of several devices are used at once */
+    atomic_int products, alive;
+    atomic_int queries, checks, by[FAKE_ALGORITHMS]; /* by: products of each algorithm */
+    atomic_int refusals, shapes;                     /* shapes of products that were refused, however often */
+    atomic_int together;                             /* products of one description by two threads at once */
 } fake_blaslt;
 
 /* A product as the device is asked for it: D[m,n] = op(A)[m,k] op(B)[k,n], by columns. */

@@ -2,6 +2,7 @@
 #ifndef EXPHIL_FAKE_CUDNN_H
 #define EXPHIL_FAKE_CUDNN_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 /* Where graphs are refused. */
@@ -25,9 +26,10 @@ typedef struct fake_cudnn {
     int where, status;
     int spoils;                                     /* a refusal in a capture ends it */
     size_t wants /* workspace; 0: 4096 */, version; /* 0: 91900 */
-    /* told */
-    int runs, alive, plans, refusals;
-    int wrong; /* calls that the real one would have refused, other than where it was to */
+    /* told; handles of several devices are used at once */
+    atomic_int runs, alive, plans, refusals;
+    atomic_int wrong;    /* calls that the real one would have refused, other than where it was to */
+    atomic_int together; /* calls with a handle that another thread was in a call with */
 } fake_cudnn;
 
 #endif
