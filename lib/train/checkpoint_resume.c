@@ -82,9 +82,11 @@ static exphil_status read_scale(const xph_json *json, xph_stored_run *run, exphi
     XPH_TRY(xph_json_get_hex(json, object, "value", &bits, error));
     XPH_TRY(xph_json_get_hex(json, object, "good", &good, error));
     memcpy(&run->loss_scale, &bits, sizeof bits);
-    run->good = (int64_t)(good & 0xffffffffu);
     if (!(run->loss_scale >= 1.0 && run->loss_scale <= 0x1p24))
         return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: loss_scale.value is out of range");
+    if (good >= (uint64_t)1 << 60)
+        return xph_fail(error, EXPHIL_E_FORMAT, "checkpoint: loss_scale.good is out of range");
+    run->good = (int64_t)good;
     return EXPHIL_OK;
 }
 

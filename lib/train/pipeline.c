@@ -299,7 +299,9 @@ static void note_metrics(exphil_trainer *trainer, const xph_pending *pending)
         known->loss += result->head[i] * trainer->losses.head[i].weight;
     }
     known->gradient_norm = result->norm;
-    known->rate = pending->rate;
+    /* Which update it was is known now: the one before may have been refused when this one was sent. */
+    known->rate = xph_schedule_rate(&trainer->optimizer->config,
+                                    trainer->optimizer->updates - (result->verdict == XPH_UPDATE_DONE));
     known->loss_scale = result->loss_scale;
     known->skipped = trainer->skipped;
 }

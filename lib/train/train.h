@@ -127,7 +127,6 @@ typedef struct xph_pending {
     xph_control *result; /* host, pinned; valid after settled */
     xph_event *settled;
     int64_t frames, epoch;
-    double rate;
     int32_t live, reserved;
 } xph_pending;
 

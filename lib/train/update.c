@@ -68,10 +68,8 @@ exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t e
     const xph_backend *backend = trainer->device->backend;
     xph_stream *stream = xph_net_stream(trainer->feed.net);
     xph_pending *pending = &trainer->pending[trainer->pending_parity];
-    int64_t number = trainer->optimizer->updates + trainer->pending[!trainer->pending_parity].live;
     pending->frames = frames;
     pending->epoch = epoch;
-    pending->rate = xph_schedule_rate(&trainer->optimizer->config, number);
     exphil_status status =
         backend->download(stream, pending->result, trainer->control, sizeof *pending->result);
     if (status >= 0) status = backend->event_mark(pending->settled, stream);
