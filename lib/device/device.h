@@ -44,7 +44,10 @@ static inline int32_t xph_native_code(const xph_device *device, exphil_status st
 static inline exphil_status xph_no_device_memory(exphil_error *error, const xph_device *device,
                                                  exphil_status status, size_t bytes)
 {
-    if (status == EXPHIL_E_MEMORY) return xph_no_memory(bytes, error);
+    if (status == EXPHIL_E_MEMORY)
+        return xph_fail(error, EXPHIL_E_MEMORY,
+                        "could not get %zu bytes: the device has no more, or memory_limit_bytes allows no more",
+                        bytes);
     return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
 }
 

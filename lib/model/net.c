@@ -202,7 +202,10 @@ exphil_status xph_net_create(const exphil_model *model, int64_t batch, int64_t t
     made->flags = flags;
     uint32_t stream_flags = XPH_STREAM_NET | (flags & XPH_NET_INLINE ? XPH_STREAM_INLINE : 0);
     exphil_status status = made->backend->stream_create(model->device, stream_flags, &made->stream);
-    if (status < 0)
+    if (status == EXPHIL_E_MEMORY && made->backend->stream_bytes)
+        status = xph_no_device_memory(error, model->device, status,
+                                      made->backend->stream_bytes(model->device, stream_flags));
+    else if (status < 0)
         status = xph_fail_device(error, model->device, status, "the device made no stream for a net");
     if (status >= 0) status = plan_net(made, error);
     if (status >= 0 && flags & XPH_NET_JOINS) status = join(made, error);
