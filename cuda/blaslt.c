@@ -15,12 +15,10 @@
 #include "blaslt.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define WORKSPACE LT_WORKSPACE
 #ifndef XPH_CUBLASLT_NAMES /* an emulated GPU has none: the real one would look for a driver */
@@ -62,41 +60,33 @@ static bool find_functions(void *at)
     return true;
 }
 
-/* A loader opens what it is given, and waits for ever at a pipe. A name without a folder is for it to find. */
-static const char *no_library(const char *path)
-{
-    struct stat about;
-    if (!strchr(path, '/')) return NULL;
-    if (stat(path, &about) != 0) return strerror(errno);
-    return S_ISREG(about.st_mode) ? NULL : "it is no regular file";
-}
-
 /* EXPHIL_CUBLASLT: a path to use instead, or "none". */
 static void load(const xph_cuda_device *device)
 {
     static const char *const names[] = {XPH_CUBLASLT_NAMES};
     const char *asked = secure_getenv("EXPHIL_CUBLASLT");
     char text[512];
+    const char *why = NULL;
     void *at = NULL;
-    const char *odd = NULL;
     if (loaded) return;
     loaded = -1;
     if (asked && *asked) {
-        odd = no_library(asked);
-        if (!odd && strcmp(asked, "none") != 0) at = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+        if (strcmp(asked, "none") == 0)
+            why = "not wanted";
+        else
+            at = xph_cuda_library(asked, &why);
     } else {
         for (size_t i = 0; !at && i < sizeof names / sizeof *names; i++)
-            at = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+            at = xph_cuda_library(names[i], &why);
     }
-    bool wanted = !asked || strcmp(asked, "none") != 0;
-    const char *why = at ? "it lacks functions" : odd ? odd : wanted ? dlerror() : NULL;
+    if (at) why = "it lacks functions";
     if (at && find_functions(at)) {
         loaded = 1;
         snprintf(text, sizeof text, "cuda: products by cuBLASLt %zu", xph_lt.cublasLtGetVersion());
         device->host.log(device->host.context, EXPHIL_LOG_INFO, text);
         return;
     }
-    snprintf(text, sizeof text, "cuda: no cuBLASLt, products by own kernels: %s", why ? why : "not wanted");
+    snprintf(text, sizeof text, "cuda: no cuBLASLt, products by own kernels: %s", why ? why : "not found");
     device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
 }
 

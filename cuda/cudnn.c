@@ -79,18 +79,19 @@ static bool load(void)
 {
     static const char *const names[] = {XPH_CUDNN_NAMES};
     const char *asked = secure_getenv("EXPHIL_CUDNN");
+    const char *why = NULL;
     char text[512];
     void *at = NULL;
     if (loaded) return loaded > 0;
     loaded = -1;
     if (asked && strcmp(asked, "none") == 0) return false;
     if (asked && *asked) {
-        at = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+        at = xph_cuda_library(asked, &why);
     } else {
         for (size_t i = 0; !at && i < sizeof names / sizeof *names; i++)
-            at = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+            at = xph_cuda_library(names[i], &why);
     }
-    const char *why = at ? "it lacks functions" : dlerror();
+    if (at) why = "it lacks functions";
     if (at && find_functions(at)) {
         const size_t version = library.cudnnGetVersion();
         loaded = version >= DN_LEAST_VERSION ? 1 : -1;

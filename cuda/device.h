@@ -70,6 +70,9 @@ exphil_status xph_cuda_told(const xph_device *device, cudaError_t code, const ch
 exphil_status xph_cuda_fail(exphil_error *error, exphil_status status, int native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* A library by its name or path. NULL: *why tells in words, or is NULL. */
+void *xph_cuda_library(const char *name, const char **why);
+
 /* GPUs of this machine and what they are called, without starting the driver. */
 int32_t xph_cuda_list(char name[128]);
 

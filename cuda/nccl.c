@@ -89,13 +89,12 @@ static exphil_status load(exphil_error *error)
     if (strcmp(name, "none") == 0)
         return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
                              "cuda: no sums over ranks: EXPHIL_NCCL is \"none\"");
-    void *at = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!at) {
-        const char *why = dlerror();
+    const char *why;
+    void *at = xph_cuda_library(name, &why);
+    if (!at)
         return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
                              "cuda: no sums over ranks without NCCL (EXPHIL_NCCL names it): %s",
                              why ? why : name);
-    }
     const char *lacking = find_functions(at, &found);
     exphil_status status = lacking ? xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
                                                    "cuda: %s is no NCCL: it lacks %s", name, lacking)
