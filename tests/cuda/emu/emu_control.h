@@ -19,6 +19,9 @@ void emu_schedule(int schedule);
 enum { EMU_EAGER, EMU_LAZY, EMU_SHUFFLED, EMU_TIMINGS };
 void emu_timing(int timing, uint64_t seed);
 
+/* What events tell, in milliseconds, instead of the time of the day; NULL: that. Called when their turn comes. */
+void emu_clock(double (*milliseconds)(void));
+
 /* On: the host that touches device memory is stopped by a signal, also while work is enqueued that has not run. */
 void emu_protect(int on);
 

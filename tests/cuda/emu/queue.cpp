@@ -75,11 +75,19 @@ void release(CUgraph_st *graph)
 
 /* ---- operations ---- */
 
+static double (*told_time)();
+
 static double now()
 {
     timespec t;
+    if (told_time) return told_time();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+void set_clock(double (*milliseconds)())
+{
+    told_time = milliseconds;
 }
 
 bool reaches(const char *what, const void *address, size_t bytes)

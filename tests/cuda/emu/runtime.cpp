@@ -722,6 +722,12 @@ void emu_timing(int how, uint64_t seed)
     });
 }
 
+void emu_clock(double (*milliseconds)(void))
+{
+    emu::guard held;
+    emu::set_clock(milliseconds);
+}
+
 void emu_protect(int on)
 {
     emu::guard held;

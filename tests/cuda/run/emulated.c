@@ -17,6 +17,7 @@ const emulated *emulated_gpu(void)
     void *library = dlopen(EMULATED_FOLDER "/libexphil_cuda.so", RTLD_NOW | RTLD_LOCAL);
     if (!library) fail_msg("%s", dlerror());
     *(void **)(&gpu.schedule) = find(library, "emu_schedule");
+    *(void **)(&gpu.clock) = find(library, "emu_clock");
     *(void **)(&gpu.protect) = find(library, "emu_protect");
     *(void **)(&gpu.allocated) = find(library, "emu_allocated");
     *(void **)(&gpu.fault) = find(library, "emu_fault");

@@ -22,6 +22,7 @@
 typedef struct emulated {
     void (*schedule)(int schedule);
     void (*timing)(int timing, uint64_t seed);
+    void (*clock)(double (*milliseconds)(void));
     void (*protect)(int on);
     size_t (*allocated)(void);
     const char *(*fault)(void);

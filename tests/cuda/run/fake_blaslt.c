@@ -250,7 +250,8 @@ int cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, 
     if (refuses(desc, a, b, d, FAKE_AT_QUERY)) return fake.status == FAKE_NO_ALGORITHM ? OK : fake.status;
     for (int i = 0; i < wanted && i < FAKE_ALGORITHMS; i++) {
         memset(&found[i], 0, sizeof found[i]);
-        found[i].workspace_bytes = pref->workspace / 2;
+        found[i].workspace_bytes = fake.hungry >> i & 1 ? pref->workspace + 1 : pref->workspace / 2;
+        found[i].state = fake.unfit >> i & 1 ? NOT_SUPPORTED : OK;
         found[i].algo = algo_of(desc, pref->align, i);
         ++*count;
     }
@@ -385,6 +386,7 @@ int cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const void
     if (!workspace || workspace_bytes < 1024 || (uintptr_t)workspace % 256) return INVALID;
     if (!addresses_fit(&j, algo)) return INVALID;
     if (refuses(desc, la, lb, ld, FAKE_AT_RUN)) return fake.status;
+    if (fake.idle >> algo->data[ALGO_NUMBER] & 1) return NOT_SUPPORTED;
     if (fake.capturing(stream) && refuses(desc, la, lb, ld, FAKE_IN_CAPTURE)) {
         if (fake.spoils) fake.spoil(stream);
         return fake.status;

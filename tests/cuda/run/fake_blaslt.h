@@ -22,6 +22,8 @@ typedef struct fake_blaslt {
     int where, which, status;
     int spoils; /* a refusal in a capture ends it */
     int along;  /* nonzero: at a query there is nothing but for operands that both lie along the sum */
+    /* algorithms, as bits: that do not run; whose state says so when they are found; that want too large a workspace */
+    int idle, unfit, hungry;
     /* told; handles of several devices are used at once */
     atomic_int products, alive;
     atomic_int queries, checks, by[FAKE_ALGORITHMS]; /* by: products of each algorithm */
