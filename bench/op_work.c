@@ -168,16 +168,22 @@ static double packs_bytes(const xph_packs_args *a)
     return bytes;
 }
 
+static op_work heads_loss_work(const xph_heads_loss_args *a)
+{
+    const xph_heads_args *f = &a->grad.fwd;
+    const double trunk = cells(f->rows, f->width), logits = cells(f->rows, f->logits);
+    const double flop = trunk * (double)f->logits, rows = size_of(f->type) * trunk;
+    if (a->part == XPH_HEADS_LOGITS) return (op_work){rows + 4 * logits, 2 * flop, "heads"};
+    if (a->part == XPH_HEADS_GIVEN) return (op_work){2 * rows + 4 * logits, 6 * flop, "heads backward"};
+    return (op_work){2 * rows + size_of(f->type) * logits, 8 * flop, "heads and loss"};
+}
+
 #define WORK_OF(name, bytes, flop, shown)                                                                    \
   static op_work name##_work(const xph_##name##_args *a)                                                     \
   {                                                                                                          \
     (void)a;                                                                                                 \
     return (op_work){bytes, flop, shown};                                                                    \
   }
-WORK_OF(heads_loss,
-        size_of(a->grad.fwd.type) *
-            (2 * cells(a->grad.fwd.rows, a->grad.fwd.width) + cells(a->grad.fwd.rows, a->grad.fwd.logits)),
-        8 * cells(a->grad.fwd.rows, a->grad.fwd.width) * (double)a->grad.fwd.logits, "heads and loss")
 WORK_OF(linear_pack, a->type == XPH_F32 ? 0 : 6 * cells(a->in, a->out), 0, "pack")
 WORK_OF(scan_pack, 8 * cells(a->width, a->states), 0, "scan pack")
 WORK_OF(packs, packs_bytes(a), 0, "packs")

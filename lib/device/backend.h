@@ -483,12 +483,15 @@ typedef struct xph_loss_args {
     double *rows_loss; /* [rows, heads] scratch */
 } xph_loss_args;
 
-/* Heads, loss and gradients of both in one pass over the rows, where the device has it; else they are done apart. In grad.fwd, z,
- * base and y are of type, as dz is; y is not written. dlogits go to grad.dy, of type, which may be NULL. */
+/* Heads by matrix units, where the device has them; z, base and dz are of type. XPH_HEADS_ALL: heads, loss and gradients of both in
+ * one pass over the rows; y is not written, and dlogits go to grad.dy, of type, which may be NULL. Where the loss is made by
+ * somebody else: XPH_HEADS_LOGITS, y as in heads; and XPH_HEADS_GIVEN, all gradients from dlogits, grad.dy. y and that dy are
+ * reals. */
+enum { XPH_HEADS_ALL, XPH_HEADS_LOGITS, XPH_HEADS_GIVEN };
 typedef struct xph_heads_loss_args {
     xph_heads_grad_args grad;
-    int32_t math, reserved;
-    const xph_loss_args *loss; /* host; its y, dy and rows_loss are not used; NULL in query */
+    int32_t math, part;
+    const xph_loss_args *loss; /* of ALL, host; its y, dy and rows_loss are not used; NULL in query */
 } xph_heads_loss_args;
 
 /* Draws actions head by head from the trunk (as heads: what is drawn for head i is seen by i+1).

@@ -1,28 +1,11 @@
 /* The CUDA kernel of the loss on the emulated GPU: sums and gradient against the CPU's in double, masks, extreme
  * logits, more heads than a launch takes. */
-#include "device_case.h"
+#include "heads_bed.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { HEADS = 5, LOGITS = 8 + 17 + 2 + 31 + 100 };
-static const xph_head heads[HEADS] = {{EXPHIL_BERNOULLI, 8, 0},
-                                      {EXPHIL_CATEGORICAL, 17, 8},
-                                      {EXPHIL_CATEGORICAL, 2, 25},
-                                      {EXPHIL_BERNOULLI, 31, 27},
-                                      {EXPHIL_CATEGORICAL, 100, 58}};
-static const float positive[31] = {1, 2, 0.5f, 30, 1, 1.25f, 4, 1, 1, 3};
-
-/* Plain, everything on, focal below one with much smoothing, and one term each. */
-static const xph_head_loss losses[][HEADS] = {
-    {{1, 0, 0, NULL}, {1, 0, 0, NULL}, {1, 0, 0, NULL}, {1, 0, 0, NULL}, {1, 0, 0, NULL}},
-    {{2, 0, 3, positive},
-     {0.5, 0.125, 2, NULL},
-     {1, 0, 1, NULL},
-     {0, 0, 0, positive},
-     {1.5, 0.25, 0.5, NULL}},
-    {{1, 0, 0.5, NULL}, {1, 0.5, 0.25, NULL}, {1, 0.125, 0, NULL}, {1, 0, 1, NULL}, {1, 0, 4, NULL}},
-};
+enum { HEADS = BED_HEADS, LOGITS = 8 + 17 + 2 + 31 + 100 };
 
 typedef struct loss {
     int64_t rows;
@@ -34,22 +17,17 @@ typedef struct loss {
 /* Logits that bfloat16 holds: eighths up to +-reach / 8. */
 static void loss_make(loss *a, int64_t rows, const xph_head_loss *how, bool masked, int64_t reach)
 {
-    int32_t *actions = case_alloc((size_t)(rows * HEADS) * sizeof *actions);
     float *mask = masked ? case_alloc((size_t)rows * sizeof *mask) : NULL;
     a->rows = rows;
     a->x = case_zeros(rows * LOGITS);
     for (int64_t i = 0; i < rows * LOGITS; i++) a->x[i] = (double)(case_below(2 * reach + 1) - reach) / 8;
-    for (int64_t i = 0; i < rows * HEADS; i++) {
-        const xph_head *h = &heads[i % HEADS];
-        actions[i] = (int32_t)case_below(h->kind == EXPHIL_BERNOULLI ? (int64_t)1 << h->count : h->count);
-    }
     for (int64_t i = 0; masked && i < rows; i++) mask[i] = case_below(3) ? (float)case_uniform(0, 2) : 0.0f;
     a->args = (xph_loss_args){.rows = rows,
                               .heads = HEADS,
                               .logits = LOGITS,
-                              .head = heads,
+                              .head = bed_heads,
                               .loss = how,
-                              .actions = actions,
+                              .actions = bed_actions(bed_heads, HEADS, rows),
                               .lda = HEADS,
                               .mask = mask,
                               .scale = 0.75};
@@ -80,7 +58,7 @@ static void sums_and_gradient(void **state)
     for (size_t i = 0; i < 15 * DEVICE_TYPES; i++) {
         loss a;
         case_seed(i);
-        loss_make(&a, rows[i % 5], losses[i / 5 % 3], i % 2, 32);
+        loss_make(&a, rows[i % 5], bed_losses[i / 5 % BED_LOSSES], i % 2, 32);
         check(&a, device_types[i / 15]);
         case_release();
     }
@@ -93,7 +71,7 @@ static void extremes(void **state)
         double *results[KT_MOST];
         loss a;
         case_seed(40 + i);
-        loss_make(&a, 21, losses[i], true, 8);
+        loss_make(&a, 21, bed_losses[i], true, 8);
         for (int64_t k = 0; k < a.rows * LOGITS; k++) a.x[k] *= 1e4;
         ((float *)(uintptr_t)a.args.mask)[4] = 0;
         for (int64_t k = 0; k < LOGITS; k++) a.x[4 * LOGITS + k] = k % 2 ? NAN : INFINITY;
@@ -115,7 +93,7 @@ static void too_many_heads_are_not_accepted(void **state)
     assert_false(xph_cuda_loss->accepts(&args));
     args.heads = 32;
     assert_true(xph_cuda_loss->accepts(&args));
-    for (int i = 0; i < 9; i++) how[i].positive_weight = positive;
+    for (int i = 0; i < 9; i++) how[i].positive_weight = bed_positive;
     assert_false(xph_cuda_loss->accepts(&args));
 }
 
