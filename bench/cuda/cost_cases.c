@@ -111,7 +111,8 @@ static exphil_spec spec_of(bool melee)
     return spec;
 }
 
-static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, bool melee, bool small)
+static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, bool melee, bool value,
+                              bool small)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -121,6 +122,7 @@ static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, 
     config.hidden = small ? SMALL_HIDDEN : HIDDEN;
     config.seed = 1;
     config.no_previous_action = !melee;
+    config.value = value ? EXPHIL_VALUE_SHARED : EXPHIL_VALUE_NONE;
     must(exphil_model_create(context, &config, &model, &error), &error);
     return model;
 }
@@ -202,8 +204,24 @@ static void free_batch(const exphil_batch *batch)
 
 /* ---- cases ---- */
 
-static void update(exphil_context *context, bool melee, int32_t precision, const cost_watch *watch)
+/* The loss is the host's: gradients that ask something of every row. */
+static void update_by_host(exphil_trainer *trainer, const exphil_batch *batch)
 {
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_forward forward = EXPHIL_FORWARD_INIT;
+    must(exphil_trainer_forward(trainer, batch, NULL, 0, &forward, &error), &error);
+    const int64_t count = forward.rows * forward.logit_count;
+    float *gradients = calloc((size_t)count, sizeof *gradients);
+    for (int64_t i = 0; i < count; i++) gradients[i] = 1e-6f;
+    must(exphil_trainer_backward(trainer, gradients, gradients, 0.0, NULL, &error), &error);
+    free(gradients);
+}
+
+typedef enum updating { IMITATES, IMITATES_MELEE, LEARNS } updating;
+
+static void update(exphil_context *context, updating how, int32_t precision, const cost_watch *watch)
+{
+    const bool melee = how == IMITATES_MELEE;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_optimizer_config adam = EXPHIL_OPTIMIZER_CONFIG_INIT;
     exphil_trainer_config config = EXPHIL_TRAINER_CONFIG_INIT;
@@ -212,7 +230,7 @@ static void update(exphil_context *context, bool melee, int32_t precision, const
     exphil_optimizer *optimizer = NULL;
     exphil_trainer *trainer = NULL;
     const exphil_spec spec = spec_of(melee);
-    exphil_model *model = model_of(context, &spec, melee, watch->small);
+    exphil_model *model = model_of(context, &spec, melee, how == LEARNS, watch->small);
     adam.rate = 1e-4;
     adam.decay = 0.01;
     adam.clip_norm = 1;
@@ -223,7 +241,10 @@ static void update(exphil_context *context, bool melee, int32_t precision, const
     const exphil_batch batch = batch_of(&spec, info.action_slots, watch->small);
     for (int i = 0; i < watch->rounds; i++) {
         watch->begin(i);
-        must(exphil_trainer_step_batch(trainer, &batch, &metrics, &error), &error);
+        if (how == LEARNS)
+            update_by_host(trainer, &batch);
+        else
+            must(exphil_trainer_step_batch(trainer, &batch, &metrics, &error), &error);
         watch->end(i);
     }
     free_batch(&batch);
@@ -238,7 +259,7 @@ static void step(exphil_context *context, bool melee, int64_t streams, const cos
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     exphil_session *session = NULL;
     const exphil_spec spec = spec_of(melee);
-    exphil_model *model = model_of(context, &spec, melee, watch->small);
+    exphil_model *model = model_of(context, &spec, melee, false, watch->small);
     float *floats = floats_of(&spec, streams);
     int32_t *ids = ids_of(&spec, streams, 1), *actions = actions_of(&spec, streams);
     config.streams = streams;
@@ -267,13 +288,20 @@ static bool run_case(exphil_context *context, const char *name, const cost_watch
                  {"tf32", EXPHIL_PRECISION_TF32},
                  {"bf16", EXPHIL_PRECISION_BF16},
                  {"f16", EXPHIL_PRECISION_F16}};
+    static const struct {
+        const char *name;
+        updating how;
+    } ways[] = {{"update-", IMITATES}, {"melee2-", IMITATES_MELEE}, {"learn-", LEARNS}};
     const bool melee = strncmp(name, "melee2-", 7) == 0;
-    const char *what = melee ? name + 7 : strncmp(name, "update-", 7) == 0 ? name + 7 : name;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (what != name && strcmp(what, kinds[i].name) == 0) {
-            update(context, melee, kinds[i].precision, watch);
-            return true;
-        }
+    const char *what = melee ? name + 7 : name;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        const size_t length = strlen(ways[w].name);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (strncmp(name, ways[w].name, length) == 0 && strcmp(name + length, kinds[i].name) == 0) {
+                update(context, ways[w].how, kinds[i].precision, watch);
+                return true;
+            }
+    }
     if (strncmp(what, "step-", 5) != 0 || atoll(what + 5) < 1) return false;
     step(context, melee, atoll(what + 5), watch);
     return true;

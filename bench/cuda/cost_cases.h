@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-/* Updates and steps are not recorded while they are watched, so that each operation is one call. run is called for
- * each, and calls work(arg), which does it; real: the device's table; name: of the kernel, or of what does several operations in one
- * launch. dry: nothing is computed, so what a step gives is not looked at. */
+/* Updates and steps are not recorded while they are watched, so that each operation is one call. run is called for each, and calls
+ * work(arg), which does it; real: the device's table; name: of the kernel, or of what does several operations in one launch. dry:
+ * nothing is computed, so what a step gives is not looked at. */
 typedef struct cost_watch {
     int64_t rounds; /* updates or steps */
     bool small, dry;
@@ -22,8 +22,9 @@ typedef struct cost_watch {
                          exphil_status (*work)(void *arg), void *arg);
 } cost_watch;
 
-/* name: update, the policy of cuda_policy.c; melee2, that which `exphil train` trains by default (ids, past actions); each with
- * -f32, -tf32, -bf16 or -f16 behind it; step-N, a step of N players of the first, melee2-step-N of the second. false: there is
+/* name: update, the policy of cuda_policy.c; learn, an update of it with a value head, whose loss is the host's, as learning from
+ * play makes them; melee2, that which `exphil train` trains by default (ids, past actions); each with -f32, -tf32, -bf16 or -f16
+ * (not learn) behind it; step-N, a step of N players of the first, melee2-step-N of the second. false: there is
  * no such case. What fails ends the program with a sentence. */
 bool cost_case_run(exphil_context *context, const char *name, const cost_watch *watch);
 

@@ -281,3 +281,51 @@ void xph_bind_draw(xph_plan *plan, xph_step *step, int64_t head)
     xph_plan_bind(plan, &a->previous, from_head(XPH_SPACE_PREVIOUS, head, sizeof *a->previous));
     xph_plan_bind(plan, &a->actions, from_head(XPH_SPACE_DRAWN, head, sizeof *a->actions));
 }
+
+/* ---- heads ---- */
+
+static xph_heads_loss_args units_args(const xph_plan *plan, int32_t part, const xph_heads_grad_args *args)
+{
+    xph_heads_loss_args units = {.grad = *args, .math = plan->math, .part = part};
+    units.grad.fwd.type = plan->type;
+    return units;
+}
+
+bool xph_plan_has_units(const xph_plan *plan, const xph_heads_args *shape)
+{
+    xph_device *device = plan->model->device;
+    const xph_heads_grad_args args = {.fwd = *shape};
+    xph_heads_loss_args units = units_args(plan, XPH_HEADS_ALL, &args);
+    xph_op_info info = {0};
+    return device->backend->query(device, XPH_OP_HEADS_LOSS, &units, &info) >= 0;
+}
+
+xph_heads_loss_args *xph_emit_units(xph_plan *plan, int32_t part, const xph_heads_grad_args *args)
+{
+    const xph_heads_loss_args units = units_args(plan, part, args);
+    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_LOSS, &units, sizeof units);
+    if (!step) return NULL;
+    xph_plan_scratch(plan, step, &step->args.heads_loss.grad.scratch);
+    return &step->args.heads_loss;
+}
+
+xph_heads_args *xph_emit_heads(xph_plan *plan, const xph_heads_args *args, bool units)
+{
+    const xph_heads_grad_args alone = {.fwd = *args};
+    xph_heads_loss_args *a = units ? xph_emit_units(plan, XPH_HEADS_LOGITS, &alone) : NULL;
+    if (units) return a ? &a->grad.fwd : NULL;
+    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, args, sizeof *args);
+    if (!step) return NULL;
+    xph_plan_scratch(plan, step, NULL);
+    return &step->args.heads;
+}
+
+xph_heads_grad_args *xph_emit_heads_grad(xph_plan *plan, const xph_heads_grad_args *args, bool units)
+{
+    xph_heads_loss_args *a = units ? xph_emit_units(plan, XPH_HEADS_GIVEN, args) : NULL;
+    if (units) return a ? &a->grad : NULL;
+    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_GRAD, args, sizeof *args);
+    if (!step) return NULL;
+    xph_plan_scratch(plan, step, &step->args.heads_grad.scratch);
+    return &step->args.heads_grad;
+}

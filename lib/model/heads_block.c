@@ -141,98 +141,79 @@ static xph_heads_input shown_of(const xph_plan *plan, xph_ref z, xph_space actio
         {.space = XPH_SPACE_PAST, .at = skipped * past * (int64_t)sizeof(int32_t), .ld = every * past}};
 }
 
-static void emit_heads(xph_plan *plan, xph_ref base)
+static void emit_heads(xph_plan *plan)
 {
-    xph_heads_args args = heads_args(plan, plan->z, base);
-    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
-    if (!step) return;
-    xph_plan_scratch(plan, step, NULL);
-    bind_heads(plan, &step->args.heads, plan->z);
-    xph_plan_bind(plan, &step->args.heads.base, base);
-    xph_plan_bind(plan, &step->args.heads.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
-    xph_plan_bind(plan, &step->args.heads.y, plan->logits);
-}
-
-/* ---- heads and loss in one ---- */
-
-static xph_heads_loss_args fused_args(const xph_plan *plan)
-{
-    xph_heads_loss_args args = {.grad.fwd = heads_args(plan, plan->typed_z, plan->typed_base),
-                                .math = plan->math};
-    args.grad.fwd.type = plan->type;
-    args.grad.lddz = plan->model->config.head_width;
-    args.grad.lddy = plan->model->shape.logits;
-    return args;
-}
-
-/* Whether the device offers it for this training. */
-static bool offers_fused(xph_plan *plan)
-{
-    xph_device *device = plan->model->device;
-    xph_heads_loss_args args = fused_args(plan);
-    xph_op_info info = {0};
-    if (!plan->train || is_layered(plan->model) || plan->model->config.no_head_trunk) return false;
-    return device->backend->query(device, XPH_OP_HEADS_LOSS, &args, &info) >= 0;
-}
-
-static void emit_fused(xph_plan *plan, xph_ref dz, xph_ref dlogits)
-{
-    xph_heads_loss_args args = fused_args(plan);
-    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_LOSS, &args, sizeof args);
-    if (!step) return;
-    xph_heads_grad_args *a = &step->args.heads_loss.grad;
-    xph_plan_scratch(plan, step, &a->scratch);
-    bind_heads(plan, &a->fwd, plan->typed_z);
-    xph_plan_bind(plan, &a->fwd.base, plan->typed_base);
-    xph_plan_bind(plan, &a->fwd.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
-    xph_plan_bind(plan, &a->dy, dlogits);
-    xph_plan_bind(plan, &a->dz, dz);
-    xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, LOGITS)));
-    xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, LOGITS_BIAS)));
-    xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
-    xph_plan_bind(plan, &a->dz_sum, xph_gradient(plan, tensor(plan, TRUNK_BIAS)));
-    xph_plan_bind(plan, &step->args.heads_loss.loss, (xph_ref){.space = XPH_SPACE_LOSS});
+    const xph_heads_args args = heads_args(plan, plan->z, plan->base);
+    xph_heads_args *a = xph_emit_heads(plan, &args, plan->units);
+    if (!a) return;
+    bind_heads(plan, a, plan->z);
+    xph_plan_bind(plan, &a->base, plan->base);
+    xph_plan_bind(plan, &a->actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
+    xph_plan_bind(plan, &a->y, plan->logits);
 }
 
 /* ---- all rows ---- */
 
+/* On matrix units the heads read rows as they are. */
 void xph_heads_forward(xph_plan *plan)
 {
     const bool layered = is_layered(plan->model);
     if (!plan->model->config.no_final_norm) plan->stats = xph_plan_kept(plan, plan->rows, 2);
     const seen to = emit_trunk(plan, plan->x, plan->stats);
     plan->u = to.u;
-    plan->typed_z = to.z;
-    plan->typed_base = emit_typed_base(plan, past_columns(plan));
-    plan->net->fuses = offers_fused(plan);
-    plan->value_z = xph_value_forward(plan, plan->u);
+    plan->base = emit_typed_base(plan, past_columns(plan));
+    const xph_heads_args shape = heads_args(plan, to.z, plan->base);
+    plan->units = !layered && xph_plan_has_units(plan, &shape);
+    plan->net->fuses = plan->units && plan->train;
+    plan->value_z = xph_value_forward(plan, plan->u, true);
     plan->when = plan->net->fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
-    plan->z = layered ? to.z : xph_emit_reals(plan, to.z, plan->rows);
-    xph_ref base = xph_emit_reals(plan, plan->typed_base, plan->rows);
+    plan->z = layered || plan->units ? to.z : xph_emit_reals(plan, to.z, plan->rows);
+    if (!plan->units) plan->base = xph_emit_reals(plan, plan->base, plan->rows);
     const xph_heads_input shown = shown_of(plan, plan->z, XPH_SPACE_ACTIONS, 0, 1);
     if (layered)
-        xph_layers_forward(plan, &shown, base);
+        xph_layers_forward(plan, &shown, plan->base);
     else
-        emit_heads(plan, base);
+        emit_heads(plan);
     plan->when = XPH_WHEN_ALWAYS;
 }
 
-/* dz in reals. */
-static void emit_heads_grad(xph_plan *plan, xph_ref dz)
+static xph_heads_grad_args grad_args(const xph_plan *plan, xph_ref dz)
 {
-    xph_heads_grad_args args = {
-        .fwd = heads_args(plan, plan->z, (xph_ref){0}), .lddy = plan->model->shape.logits, .lddz = dz.ld};
-    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_GRAD, &args, sizeof args);
-    if (!step) return;
-    xph_heads_grad_args *a = &step->args.heads_grad;
-    xph_plan_scratch(plan, step, &a->scratch);
+    return (xph_heads_grad_args){
+        .fwd = heads_args(plan, plan->z, plan->base), .lddy = plan->model->shape.logits, .lddz = dz.ld};
+}
+
+/* All but the gradient of the logits. Matrix units add up the bias of the trunk. */
+static void bind_grad(xph_plan *plan, xph_heads_grad_args *a, xph_ref dz)
+{
     bind_heads(plan, &a->fwd, plan->z);
     xph_plan_bind(plan, &a->fwd.actions, (xph_ref){.space = XPH_SPACE_ACTIONS});
-    xph_plan_bind(plan, &a->dy, (xph_ref){.space = XPH_SPACE_DLOGITS});
     xph_plan_bind(plan, &a->dz, dz);
     xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, LOGITS)));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, LOGITS_BIAS)));
     xph_plan_bind(plan, &a->de, xph_gradient(plan, tensor(plan, EMBED)));
+    if (plan->units) xph_plan_bind(plan, &a->dz_sum, xph_gradient(plan, tensor(plan, TRUNK_BIAS)));
+}
+
+static void emit_heads_grad(xph_plan *plan, xph_ref dz)
+{
+    const xph_heads_grad_args args = grad_args(plan, dz);
+    xph_heads_grad_args *a = xph_emit_heads_grad(plan, &args, plan->units);
+    if (!a) return;
+    bind_grad(plan, a, dz);
+    xph_plan_bind(plan, &a->dy, (xph_ref){.space = XPH_SPACE_DLOGITS});
+}
+
+/* Heads, loss and gradients at once. */
+static void emit_fused(xph_plan *plan, xph_ref dz, xph_ref dlogits)
+{
+    const xph_heads_grad_args args = grad_args(plan, dz);
+    xph_heads_loss_args *a = xph_emit_units(plan, XPH_HEADS_ALL, &args);
+    if (!a) return;
+    bind_grad(plan, &a->grad, dz);
+    xph_plan_bind(plan, &a->grad.fwd.base, plan->base);
+    xph_plan_bind(plan, &a->grad.dy, dlogits);
+    xph_plan_bind(plan, &a->loss, (xph_ref){.space = XPH_SPACE_LOSS});
 }
 
 /* Gradients of logits as the gradient of past actions reads them. */
@@ -254,24 +235,18 @@ static void emit_trunk_grad(xph_plan *plan, xph_ref dz, xph_ref du, bool bias)
                          false);
 }
 
-/* The gradients of logits and trunk are made by one step or by two, and so is the bias of the trunk. */
+/* Logits, loss and their gradients are one step, or the loss lies between two. */
 static void emit_plain_grad(xph_plan *plan, xph_ref dz, xph_ref du)
 {
-    const bool trunk = !plan->model->config.no_head_trunk, fuses = plan->net->fuses;
-    plan->when = fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
+    plan->when = plan->net->fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
     emit_heads_grad(plan, dz);
     const xph_ref dlogits = emit_typed_dlogits(plan);
-    if (trunk) dz = xph_emit_typed(plan, dz, plan->rows);
     plan->when = XPH_WHEN_FUSED;
-    if (fuses) emit_fused(plan, dz, dlogits);
+    if (plan->net->fuses) emit_fused(plan, dz, dlogits);
     plan->when = XPH_WHEN_ALWAYS;
     emit_past_grad(plan, dlogits);
-    if (!trunk) return;
-    plan->when = fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
-    emit_trunk_grad(plan, dz, du, true);
-    plan->when = XPH_WHEN_FUSED;
-    if (fuses) emit_trunk_grad(plan, dz, du, false);
-    plan->when = XPH_WHEN_ALWAYS;
+    if (!plan->units) dz = xph_emit_typed(plan, dz, plan->rows);
+    emit_trunk_grad(plan, dz, du, !plan->units);
 }
 
 static void emit_layered_grad(xph_plan *plan, const xph_heads_input *shown, xph_ref dz, xph_ref du)
@@ -290,8 +265,8 @@ void xph_heads_backward(xph_plan *plan)
     xph_ref du = config->no_final_norm ? plan->dx : xph_plan_buffer(plan, plan->rows, config->hidden),
             dz = du;
     if (!config->no_head_trunk)
-        dz = layered ? xph_plan_buffer(plan, plan->rows, config->head_width)
-                     : xph_plan_reals(plan, plan->rows, config->head_width);
+        dz = layered || plan->units ? xph_plan_buffer(plan, plan->rows, config->head_width)
+                                    : xph_plan_reals(plan, plan->rows, config->head_width);
     if (layered)
         emit_layered_grad(plan, &shown, dz, du);
     else
@@ -329,7 +304,7 @@ void xph_heads_draw(xph_plan *plan)
     const seen to = emit_trunk(plan, last, (xph_ref){0});
     const bool layered = is_layered(plan->model);
     xph_ref z = layered ? to.z : xph_emit_reals(plan, to.z, plan->rows);
-    (void)xph_value_forward(plan, to.u);
+    (void)xph_value_forward(plan, to.u, false);
     xph_ref base = emit_base(plan, past);
     const xph_heads_input shown = shown_of(plan, z, XPH_SPACE_DRAWN, skipped, every);
     if (layered)

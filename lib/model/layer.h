@@ -92,7 +92,7 @@ void xph_layers_draw(xph_plan *plan, const xph_heads_input *shown, xph_ref base)
 /* From u, the last LayerNorm, of plan->rows rows; nothing where the model has no value head. forward gives the trunk,
  * for plan->value_z; backward adds to du, but where the head is detached. */
 void xph_value_declare(xph_declaring *to);
-xph_ref xph_value_forward(xph_plan *plan, xph_ref u);
+xph_ref xph_value_forward(xph_plan *plan, xph_ref u, bool all);
 void xph_value_backward(xph_plan *plan, xph_ref u, xph_ref du);
 
 #endif

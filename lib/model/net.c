@@ -384,21 +384,32 @@ bool xph_net_fuses(const xph_net *net)
     return net->fuses;
 }
 
-exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                            const xph_loss_args *loss, void *dlogits, const void *dvalues, void *gradients)
+/* A call that makes gradients. loss: host, or NULL: it was made between forward and backward. */
+static void begin_gradients(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                            const xph_loss_args *loss, const void *dlogits, const void *dvalues,
+                            void *gradients)
 {
-    if (!net->fuses) return EXPHIL_E_STATE;
     bases b = bases_of(weights, packed, io);
     b.at[XPH_SPACE_LOSS] = loss;
     b.at[XPH_SPACE_DLOGITS] = dlogits;
     b.at[XPH_SPACE_DVALUES] = dvalues;
     b.at[XPH_SPACE_GRADIENTS] = gradients;
     write_addresses(net, &b, io);
-    net->now = XPH_WHEN_FUSED;
+    net->now = loss ? XPH_WHEN_FUSED : XPH_WHEN_APART;
+}
+
+exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
+                            const xph_loss_args *loss, void *dlogits, const void *dvalues, void *gradients)
+{
+    if (!net->fuses) return EXPHIL_E_STATE;
+    begin_gradients(net, weights, packed, io, loss, dlogits, dvalues, gradients);
     XPH_TRY(run(net, &net->blocks));
     XPH_TRY(run(net, &net->heads));
     exphil_status status = run(net, &net->backward);
-    if (status == EXPHIL_E_UNSUPPORTED && !net->recording) net->fuses = false;
+    if (status != EXPHIL_E_UNSUPPORTED || net->recording) return status;
+    net->fuses = false;
+    xph_log(net->model->context, EXPHIL_LOG_WARNING,
+            "%s refuses heads and loss in one operation, they run one by one", net->backend->name);
     return status;
 }
 
@@ -406,12 +417,7 @@ exphil_status xph_net_backward(xph_net *net, const void *weights, const void *pa
                                const void *dlogits, const void *dvalues, void *gradients)
 {
     if (!(net->flags & XPH_NET_TRAIN)) return EXPHIL_E_STATE;
-    bases b = bases_of(weights, packed, io);
-    b.at[XPH_SPACE_DLOGITS] = dlogits;
-    b.at[XPH_SPACE_DVALUES] = dvalues;
-    b.at[XPH_SPACE_GRADIENTS] = gradients;
-    write_addresses(net, &b, io);
-    net->now = XPH_WHEN_APART;
+    begin_gradients(net, weights, packed, io, NULL, dlogits, dvalues, gradients);
     return run(net, &net->backward);
 }
 

@@ -55,8 +55,8 @@ typedef union xph_step_args {
     xph_copy_args copy;
 } xph_step_args;
 #undef XPH_STEP_ARGS
-/* Where a device has heads and loss in one (XPH_OP_HEADS_LOSS), some steps are for it, and others for who makes the loss
- * between forward and backward. */
+/* Where a device has heads and loss in one (XPH_HEADS_ALL), some steps are for it, and others for who makes the loss between
+ * forward and backward. */
 enum { XPH_WHEN_ALWAYS, XPH_WHEN_APART, XPH_WHEN_FUSED };
 typedef struct xph_step {
     struct xph_step *next;
@@ -155,8 +155,9 @@ typedef struct xph_plan {
         dx_sum; /* where the step that wrote dx last would add up its columns; NULL: it does not, or does already */
     xph_ref out;                      /* where the block being emitted gives its output; none: a new buffer */
     xph_ref row, stats, u, z, logits; /* input row; final norm, its output, trunk */
-    xph_ref typed_z, typed_base;      /* trunk, and what logits start from, before they are made reals */
+    xph_ref base;                     /* what logits start from */
     xph_ref value_z, values;          /* trunk of the value head, and what it says */
+    bool units, value_units; /* heads, and that of the value, go by XPH_OP_HEADS_LOSS, on rows of type */
     xph_ref before[EXPHIL_HEADS_MAX][XPH_HEAD_LAYERS_MOST]; /* layers of the heads, before their activation */
     xph_saved saved[XPH_BLOCKS_MOST];
 } xph_plan;
@@ -224,6 +225,14 @@ xph_ref xph_emit_typed(xph_plan *plan, xph_ref from, int64_t rows);
 /* Scratch of a planned draw, and where it finds what a call gives: of heads from `head` on. */
 void xph_bind_draw(xph_plan *plan, xph_step *step, int64_t head);
 void xph_emit_copy(xph_plan *plan, size_t bytes, xph_ref from, xph_ref to);
+/* Whether the device has heads of this shape on matrix units (XPH_OP_HEADS_LOSS), in this net. */
+bool xph_plan_has_units(const xph_plan *plan, const xph_heads_args *shape);
+/* Heads and their gradients, on matrix units or by their own operations; give the arguments whose addresses are to be bound, NULL
+ * after a failure. units: z, base and dz are of plan->type, and dz_sum is added up. */
+xph_heads_args *xph_emit_heads(xph_plan *plan, const xph_heads_args *args, bool units);
+xph_heads_grad_args *xph_emit_heads_grad(xph_plan *plan, const xph_heads_grad_args *args, bool units);
+/* part: XPH_HEADS_... */
+xph_heads_loss_args *xph_emit_units(xph_plan *plan, int32_t part, const xph_heads_grad_args *args);
 /* y = act(x) over dense buffers, kind as in XPH_ACTIVATE_...; low and high are of CLAMP. y may be x, dx dy. */
 void xph_emit_activate(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref y);
 void xph_emit_activate_grad(xph_plan *plan, int32_t kind, const double limits[2], xph_ref x, xph_ref dy,

@@ -43,36 +43,38 @@ static void bind_head(xph_plan *plan, xph_heads_args *a, xph_ref z)
     xph_plan_bind(plan, &a->bias, xph_weight(plan, tensor(plan, OUT_BIAS)));
 }
 
-xph_ref xph_value_forward(xph_plan *plan, xph_ref u)
+xph_ref xph_value_forward(xph_plan *plan, xph_ref u, bool all)
 {
     if (!plan->model->shape.value) return (xph_ref){0};
     xph_ref z = xph_plan_buffer(plan, plan->rows, plan->model->config.head_width);
     xph_emit_linear(plan, u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS), (xph_ref){0}, z);
-    z = xph_emit_reals(plan, z, plan->rows);
     const xph_heads_args args = head_args(plan, z);
-    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS, &args, sizeof args);
-    if (!step) return (xph_ref){0};
-    xph_plan_scratch(plan, step, NULL);
-    bind_head(plan, &step->args.heads, z);
-    xph_plan_bind(plan, &step->args.heads.y, plan->values);
+    const bool units = all && xph_plan_has_units(plan, &args);
+    if (all) plan->value_units = units;
+    if (!units) z = xph_emit_reals(plan, z, plan->rows);
+    xph_heads_args *a = xph_emit_heads(plan, &args, units);
+    if (!a) return (xph_ref){0};
+    bind_head(plan, a, z);
+    xph_plan_bind(plan, &a->y, plan->values);
     return z;
 }
 
 void xph_value_backward(xph_plan *plan, xph_ref u, xph_ref du)
 {
     if (!plan->model->shape.value) return;
-    xph_ref dz = xph_plan_reals(plan, plan->rows, plan->model->config.head_width);
+    const bool units = plan->value_units;
+    const int64_t width = plan->model->config.head_width;
+    xph_ref dz = units ? xph_plan_buffer(plan, plan->rows, width) : xph_plan_reals(plan, plan->rows, width);
     const xph_heads_grad_args args = {.fwd = head_args(plan, plan->value_z), .lddy = 1, .lddz = dz.ld};
-    xph_step *step = xph_plan_step(plan, XPH_OP_HEADS_GRAD, &args, sizeof args);
-    if (!step) return;
-    xph_heads_grad_args *a = &step->args.heads_grad;
-    xph_plan_scratch(plan, step, &a->scratch);
+    xph_heads_grad_args *a = xph_emit_heads_grad(plan, &args, units);
+    if (!a) return;
     bind_head(plan, &a->fwd, plan->value_z);
     xph_plan_bind(plan, &a->dy, (xph_ref){.space = XPH_SPACE_DVALUES});
     xph_plan_bind(plan, &a->dz, dz);
     xph_plan_bind(plan, &a->dv, xph_gradient(plan, tensor(plan, OUT)));
     xph_plan_bind(plan, &a->dbias, xph_gradient(plan, tensor(plan, OUT_BIAS)));
-    xph_emit_linear_grad(plan, u, tensor(plan, TRUNK), tensor(plan, TRUNK_BIAS),
-                         xph_emit_typed(plan, dz, plan->rows),
+    if (units) xph_plan_bind(plan, &a->dz_sum, xph_gradient(plan, tensor(plan, TRUNK_BIAS)));
+    xph_emit_linear_grad(plan, u, tensor(plan, TRUNK), units ? -1 : tensor(plan, TRUNK_BIAS),
+                         units ? dz : xph_emit_typed(plan, dz, plan->rows),
                          plan->model->shape.detached ? (xph_ref){0} : du, true);
 }

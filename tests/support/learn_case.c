@@ -98,6 +98,7 @@ learn_run learn_begin(const learn_plan *p)
     exphil_rollout_config rollout = EXPHIL_ROLLOUT_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     how.as_played = 1;
+    how.precision = p->precision;
     session.streams = p->lanes;
     session.seed = p->seed ? p->seed : 5;
     session.heads = p->play;

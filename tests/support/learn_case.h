@@ -26,6 +26,7 @@ typedef struct learn_plan {
     exphil_head_play play[EXPHIL_HEADS_MAX];
     int64_t lanes, time;
     int threads;
+    int32_t precision;                 /* of the trainer */
     bool taught;                       /* the model is its own teacher */
     const char *device, *backend_path; /* NULL: the CPU */
     test_memory *memory;
