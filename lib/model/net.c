@@ -336,6 +336,15 @@ static exphil_status run_settled(xph_net *net, xph_step *step)
     return status;
 }
 
+/* A step is refused for which there are others: they run from now on. */
+static exphil_status unfuse(xph_net *net)
+{
+    net->fuses = false;
+    xph_log(net->model->context, EXPHIL_LOG_WARNING,
+            "%s refuses heads and loss in one operation, they run one by one", net->backend->name);
+    return EXPHIL_E_UNSUPPORTED;
+}
+
 /* A recording in which something was refused is thrown away: it is gone on with to find what else is. */
 static exphil_status run(xph_net *net, const xph_program *program)
 {
@@ -344,6 +353,8 @@ static exphil_status run(xph_net *net, const xph_program *program)
         exphil_status status = net->recording ? run_step(net, step) : run_settled(net, step);
         if (status == EXPHIL_E_UNSUPPORTED && net->recording)
             net->refused = true;
+        else if (status == EXPHIL_E_UNSUPPORTED && step->when == XPH_WHEN_FUSED)
+            return unfuse(net);
         else
             XPH_TRY(status);
     }
@@ -405,12 +416,7 @@ exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packe
     begin_gradients(net, weights, packed, io, loss, dlogits, dvalues, gradients);
     XPH_TRY(run(net, &net->blocks));
     XPH_TRY(run(net, &net->heads));
-    exphil_status status = run(net, &net->backward);
-    if (status != EXPHIL_E_UNSUPPORTED || net->recording) return status;
-    net->fuses = false;
-    xph_log(net->model->context, EXPHIL_LOG_WARNING,
-            "%s refuses heads and loss in one operation, they run one by one", net->backend->name);
-    return status;
+    return run(net, &net->backward);
 }
 
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
