@@ -154,7 +154,7 @@ static void emit_heads(xph_plan *plan)
 
 /* ---- all rows ---- */
 
-/* On matrix units the heads read rows as they are. */
+/* On matrix units the heads read rows as they are. A loss that is made with them asks nothing of the value head. */
 void xph_heads_forward(xph_plan *plan)
 {
     const bool layered = is_layered(plan->model);
@@ -165,8 +165,8 @@ void xph_heads_forward(xph_plan *plan)
     const xph_heads_args shape = heads_args(plan, to.z, plan->base);
     plan->units = !layered && xph_plan_has_units(plan, &shape);
     plan->net->fuses = plan->units && plan->train;
-    plan->value_z = xph_value_forward(plan, plan->u, true);
     plan->when = plan->net->fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
+    plan->value_z = xph_value_forward(plan, plan->u, true);
     plan->z = layered || plan->units ? to.z : xph_emit_reals(plan, to.z, plan->rows);
     if (!plan->units) plan->base = xph_emit_reals(plan, plan->base, plan->rows);
     const xph_heads_input shown = shown_of(plan, plan->z, XPH_SPACE_ACTIONS, 0, 1);
@@ -271,7 +271,9 @@ void xph_heads_backward(xph_plan *plan)
         emit_layered_grad(plan, &shown, dz, du);
     else
         emit_plain_grad(plan, dz, du);
+    plan->when = plan->net->fuses ? XPH_WHEN_APART : XPH_WHEN_ALWAYS;
     xph_value_backward(plan, plan->u, du);
+    plan->when = XPH_WHEN_ALWAYS;
     if (!config->no_final_norm)
         xph_emit_norm_grad(plan, plan->x, plan->model->norm_first, XPH_ACT_NONE, plan->stats, du, plan->dx,
                            false);

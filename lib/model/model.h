@@ -172,11 +172,11 @@ void *xph_net_actions(const xph_net *net);
 exphil_status xph_net_backward(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
                                const void *dlogits, const void *dvalues, void *gradients);
 /* Forward, loss and backward at once, where the device has heads and loss in one for this net; nothing is left in
- * xph_net_logits. dlogits is room for them. EXPHIL_E_UNSUPPORTED: the device refused it, gradients are as before, and the net
- * fuses no more. */
+ * xph_net_logits, and the value head does not run. dlogits is room for them. EXPHIL_E_UNSUPPORTED: the device refused it,
+ * gradients are as before, and the net fuses no more. */
 bool xph_net_fuses(const xph_net *net);
 exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                            const xph_loss_args *loss, void *dlogits, const void *dvalues, void *gradients);
+                            const xph_loss_args *loss, void *dlogits, void *gradients);
 /* Blocks, then the heads draw the action of the last frame of every stream: how [A], noise [B,L] or NULL,
  * previous [B,A] or NULL, actions [B,A] as in xph_sample_args; xph_net_logits then holds [B,L], xph_net_values [B]. So a step in
  * carry mode is a net (B,1), in window mode a net (B,window) whose state is not given. With

@@ -410,10 +410,10 @@ static void begin_gradients(xph_net *net, const void *weights, const void *packe
 }
 
 exphil_status xph_net_learn(xph_net *net, const void *weights, const void *packed, const xph_net_io *io,
-                            const xph_loss_args *loss, void *dlogits, const void *dvalues, void *gradients)
+                            const xph_loss_args *loss, void *dlogits, void *gradients)
 {
     if (!net->fuses) return EXPHIL_E_STATE;
-    begin_gradients(net, weights, packed, io, loss, dlogits, dvalues, gradients);
+    begin_gradients(net, weights, packed, io, loss, dlogits, NULL, gradients);
     XPH_TRY(run(net, &net->blocks));
     XPH_TRY(run(net, &net->heads));
     return run(net, &net->backward);

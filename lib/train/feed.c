@@ -329,8 +329,7 @@ exphil_status xph_feed_learn(xph_feed *feed, const void *weights, const void *pa
     const xph_loss_args args = loss_args(feed, losses, control);
     exphil_status status = EXPHIL_E_UNSUPPORTED;
     if (xph_net_fuses(feed->net))
-        status =
-            xph_net_learn(feed->net, weights, packed, &io, &args, feed->dlogits, feed->dvalues, gradients);
+        status = xph_net_learn(feed->net, weights, packed, &io, &args, feed->dlogits, gradients);
     if (status != EXPHIL_E_UNSUPPORTED || xph_net_fuses(feed->net)) return status;
     XPH_TRY(xph_feed_forward(feed, weights, packed, losses, control));
     return xph_net_backward(feed->net, weights, packed, &io, feed->dlogits, feed->dvalues, gradients);

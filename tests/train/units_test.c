@@ -180,14 +180,13 @@ static void trains(const taught *t, way how, double losses[UPDATES])
     train_end(&run);
 }
 
-/* What ran: the parts of both heads, or what is one operation and the parts of the value head. */
+/* What ran: the parts of both heads, or what is one operation. */
 static void parts_were_taken(const taught *t, bool refused)
 {
     const bool value = t->value != EXPHIL_VALUE_NONE, parts = t->by_host || refused;
     assert_int_equal(fake.ran[XPH_HEADS_ALL], t->by_host ? 0 : refused ? 1 : UPDATES);
-    /* Forward runs again after the refusal. */
-    assert_int_equal(fake.ran[XPH_HEADS_LOGITS], (parts + value) * UPDATES + (refused && value));
-    assert_int_equal(fake.ran[XPH_HEADS_GIVEN], (parts + value) * UPDATES);
+    assert_int_equal(fake.ran[XPH_HEADS_LOGITS], parts * (1 + value) * UPDATES);
+    assert_int_equal(fake.ran[XPH_HEADS_GIVEN], parts * (1 + value) * UPDATES);
 }
 
 static void same_with_and_without(void **state)
