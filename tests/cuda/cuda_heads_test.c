@@ -8,17 +8,26 @@ static const bed_shape shapes[] = {
     {3, 513, 2, 1, true, true, NULL},  {2, 31, 0, 5, true, false, NULL}, {2, 1024, 0, 1, false, true, NULL},
     {35, 33, 1, 5, true, true, NULL},
 };
+/* So many that a warp has two of 256 numbers or four of 128, of which the last has not all; and several slices. */
+static const bed_shape many[] = {{2049, 256, 0, 2, true, true, NULL},
+                                 {2050, 128, 0, 3, true, true, NULL},
+                                 {2051, 128, 0, 2, false, false, NULL},
+                                 {1025, 70, 1, 2, true, false, NULL}};
+
+static void check(const bed_shape *s, xph_type type, bool gradient)
+{
+    const bed_layer l = bed_layer_make(s, type);
+    const kt_case c = gradient ? bed_gradient(&l) : bed_forward(&l);
+    const device_case d = device_case_of(&c, gradient ? xph_cuda_heads_grad : xph_cuda_heads, type);
+    device_check(&d);
+    case_release();
+}
 
 static void forward(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(i / DEVICE_TYPES);
-        const xph_type type = device_types[i % DEVICE_TYPES];
-        const bed_layer l = bed_layer_make(&shapes[i / DEVICE_TYPES], type);
-        const kt_case c = bed_forward(&l);
-        const device_case d = device_case_of(&c, xph_cuda_heads, type);
-        device_check(&d);
-        case_release();
+        check(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES], false);
     }
 }
 
@@ -48,12 +57,15 @@ static void gradient(void **state)
 {
     for (size_t i = 0; i < DEVICE_TYPES * sizeof shapes / sizeof *shapes; i++) {
         case_seed(50 + i / DEVICE_TYPES);
-        const xph_type type = device_types[i % DEVICE_TYPES];
-        const bed_layer l = bed_layer_make(&shapes[i / DEVICE_TYPES], type);
-        const kt_case c = bed_gradient(&l);
-        const device_case d = device_case_of(&c, xph_cuda_heads_grad, type);
-        device_check(&d);
-        case_release();
+        check(&shapes[i / DEVICE_TYPES], device_types[i % DEVICE_TYPES], true);
+    }
+}
+
+static void many_rows(void **state)
+{
+    for (size_t i = 0; i < 2 * (sizeof many / sizeof *many); i++) {
+        case_seed(90 + i);
+        check(&many[i / 2], XPH_F32, i % 2);
     }
 }
 
@@ -67,7 +79,7 @@ static void wide_trunks_are_not_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(rows_alone),
-                                       cmocka_unit_test(gradient),
+                                       cmocka_unit_test(gradient), cmocka_unit_test(many_rows),
                                        cmocka_unit_test(wide_trunks_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_heads", tests, NULL, NULL);
 }
