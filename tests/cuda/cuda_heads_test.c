@@ -14,6 +14,8 @@ static const bed_shape many[] = {{2049, 256, 0, 2, true, true, NULL},
                                  {2051, 128, 0, 2, false, false, NULL},
                                  {1025, 70, 1, 2, true, false, NULL}};
 
+static const xph_head gapped[] = {{EXPHIL_CATEGORICAL, 5, 0}, {EXPHIL_BERNOULLI, 12, 9}};
+
 static void check(const bed_shape *s, xph_type type, bool gradient)
 {
     const bed_layer l = bed_layer_make(s, type);
@@ -69,6 +71,24 @@ static void many_rows(void **state)
     }
 }
 
+/* Logits of no head have no gradients. */
+static void gaps_are_left_alone(void **state)
+{
+    const bed_shape s = {20, 40, 0, 2, true, false, gapped};
+    double *results[KT_MOST];
+    case_seed(99);
+    const bed_layer l = bed_layer_make(&s, XPH_F32);
+    const kt_case c = bed_gradient(&l);
+    const device_case d = device_case_of(&c, xph_cuda_heads_grad, XPH_F32);
+    const int64_t first = gapped[0].count, gap = gapped[1].first - first;
+    device_run(&d, results);
+    case_same("dv", results[BED_DV] + first * s.width, l.dv + first * s.width, gap * s.width);
+    case_same("de", results[BED_DE] + first * s.width, l.de + first * s.width, gap * s.width);
+    case_same("dbias", results[BED_DBIAS] + first, l.dbias + first, gap);
+    assert_false(kt_any_bad(results[BED_DV], l.logits * s.width));
+    case_release();
+}
+
 static void wide_trunks_are_not_accepted(void **state)
 {
     const xph_heads_grad_args args = {.fwd = {.rows = 1, .width = 1025, .heads = 1}};
@@ -78,8 +98,11 @@ static void wide_trunks_are_not_accepted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(rows_alone),
-                                       cmocka_unit_test(gradient), cmocka_unit_test(many_rows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
+                                       cmocka_unit_test(rows_alone),
+                                       cmocka_unit_test(gradient),
+                                       cmocka_unit_test(many_rows),
+                                       cmocka_unit_test(gaps_are_left_alone),
                                        cmocka_unit_test(wide_trunks_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_heads", tests, NULL, NULL);
 }

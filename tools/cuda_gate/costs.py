@@ -201,6 +201,7 @@ BARS = [
     ("update-bf16", "H100", r"scan_(?!pack)", FORWARD, 180, "scan_grad", True),
     ("update-tf32", "H100", r"heads|loss", None, 60, 1, True),
     ("update-bf16", "H100", r"heads|loss", None, 60, 1, True),
+    ("update-f32", "H100", r"heads|loss", None, 260, 1, True),
     ("learn-tf32", "H100", r"heads|loss", None, 90, 1, True),
     ("learn-bf16", "H100", r"heads|loss", None, 90, 1, True),
     ("update-tf32", "H100", r"linear_dbias", None, 10, 1, True),
