@@ -7,6 +7,7 @@
 #include "device/device.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,24 @@ static const char *a_pipe(void)
     return path;
 }
 
+/* Of the file, those that a loader maps. */
+static size_t loaded_bytes(const char *path)
+{
+    size_t bytes, most = 0;
+    char *data = test_read(path, &bytes);
+    ElfW(Ehdr) head;
+    memcpy(&head, data, sizeof head);
+    for (size_t i = 0; i < head.e_phnum; i++) {
+        ElfW(Phdr) part;
+        memcpy(&part, data + head.e_phoff + i * sizeof part, sizeof part);
+        if (part.p_type == PT_LOAD && part.p_offset + part.p_filesz > most)
+            most = part.p_offset + part.p_filesz;
+    }
+    free(data);
+    assert_true(most > 0 && most <= bytes);
+    return most;
+}
+
 static void each_that_is_none(trial of, const char *variable, const char *real, const char *other)
 {
     static char longest[5001];
@@ -221,6 +240,8 @@ static void each_that_is_none(trial of, const char *variable, const char *real, 
         alone(of, variable, cut("cut.so", real, (size_t)about.st_size * part / 16));
     alone(of, variable, cut("cut.so", real, 64));
     alone(of, variable, cut("cut.so", real, 100));
+    /* and by one byte of the last that is to be in memory */
+    alone(of, variable, cut("cut.so", real, loaded_bytes(real) - 1));
 }
 
 static void in_the_place_of_cudnn(void **state)
