@@ -172,10 +172,21 @@ int plan_product(planner *to, const xph_linear_args &a, uint8_t flags)
     return y;
 }
 
+/* The first reads rows of floats where the host put them: they are fetched like any input. */
 void plan(planner *to, const xph_linear_args &a)
 {
     to->refuse_unless(!a.weights);
-    if (to->begin(a.type, a.rows)) plan_product(to, a, 0);
+    if (!to->begin(a.type, a.rows)) return;
+    if (!to->vectors) {
+        xph_embed_args row = {};
+        row.rows = a.rows;
+        row.floats = a.in;
+        row.x = static_cast<const float *>(a.x);
+        row.ldx = row.ldy = a.ldx;
+        row.y = const_cast<void *>(a.x);
+        plan(to, row);
+    }
+    plan_product(to, a, 0);
 }
 
 /* Heads that see no actions are a product. */
@@ -431,11 +442,12 @@ unsigned blocks_for(const xph_joined_op *calls, int64_t count)
     return blocks;
 }
 
-/* Ends with the draw: who draws is alone then, and the other blocks may end. */
+/* Begins with what is read from outside, and ends with the draw: who draws is alone then, and the other blocks may end. */
 bool plan_all(planner *to, const xph_joined_op *calls, int64_t count, unsigned blocks)
 {
     to->blocks = blocks;
-    to->fits = count && calls[0].op == XPH_OP_EMBED && calls[count - 1].op == XPH_OP_SAMPLE;
+    to->fits = count && (calls[0].op == XPH_OP_EMBED || calls[0].op == XPH_OP_LINEAR) &&
+               calls[count - 1].op == XPH_OP_SAMPLE;
     for (int64_t i = 0; to->fits && i < count; i++) plan_call(to, calls[i]);
     to->refuse_unless(to->rows >= 1 && to->rows <= MOST_ROWS);
     if (to->results) to->refuse_unless(to->given + 1 == uint64_t(1) << to->result_count);

@@ -795,7 +795,7 @@ typedef struct xph_backend {
      * in a line. Nothing else may run on the device meanwhile. NULL: there is nothing to choose. */
     exphil_status (*tune)(xph_device *device, const char *path, xph_tune_fn told, void *user,
                           exphil_error *error);
-    /* A frame of play in one launch: operations of few rows, from EMBED to SAMPLE, with the addresses of their arguments, which
+    /* A frame of play in one launch: operations of few rows, from EMBED (or LINEAR, of floats) to SAMPLE, with the addresses of their arguments, which
      * need only be different ones; `how` is not looked at. joins: nonzero where the device does them so, NULL: never. Inputs
      * may then lie in memory that host_alloc gave. run_joined does them. Of what they make, states and results are left, all
      * else is not written. EXPHIL_E_UNSUPPORTED: nothing was done, they are to be run one by one, and the backend has said so

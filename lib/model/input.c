@@ -78,6 +78,14 @@ static void make_tables(xph_plan *plan)
     }
 }
 
+/* Whether rows are the floats that play stages on a device of its own, and nothing else: they are read where they lie. */
+static bool rows_are_floats(const xph_plan *plan)
+{
+    const xph_model_shape *shape = &plan->model->shape;
+    return (plan->net->flags & XPH_NET_INLINE) && !plan->net->backend->host_memory && plan->type == XPH_F32 &&
+           !shape->tables && !shape->slots && shape->floats % ROW_MULTIPLE == 0;
+}
+
 void xph_input_forward(xph_plan *plan)
 {
     int64_t first = plan->model->input_first;
@@ -85,6 +93,11 @@ void xph_input_forward(xph_plan *plan)
     plan->x = xph_plan_buffer(plan, plan->rows, plan->model->widest);
     plan->x.ld = plan->model->first_width;
     size_t mark = plan->top;
+    if (rows_are_floats(plan)) {
+        plan->row = (xph_ref){.space = XPH_SPACE_FLOATS, .element = sizeof(float), .ld = ld};
+        xph_emit_linear(plan, plan->row, first + WEIGHT, first + BIAS, (xph_ref){0}, plan->x);
+        return;
+    }
     plan->row = xph_plan_buffer(plan, plan->rows, ld);
     make_tables(plan);
     xph_embed_args args = embed_args(plan);

@@ -209,7 +209,7 @@ BARS = [
     ("melee2-tf32", "H100", r"embed_(grad|fold)", None, 20, 1, True),
     ("melee2-bf16", "H100", r"embed_(grad|fold)", None, 20, 1, True),
     ("step-1", "H100", None, None, 25, 1, True),
-    ("step-256", "H100", None, None, 90, 1, False),
+    ("step-256", "H100", None, None, 90, 1, True),
 ]
 FEWEST = [("step-1", 2, True)]  # kernels and products of a case
 
