@@ -38,6 +38,11 @@ static plan_shape heads_shape(const void *args)
                  {"logits", ARGS(heads)->logits});
 }
 
+static plan_shape codes_shape(const void *args)
+{
+    return SHAPE({"rows", ARGS(codes)->rows}, {"width", ARGS(codes)->width}, {"heads", ARGS(codes)->heads});
+}
+
 /* No default: the compiler complains of an operation that has no case here. But for linear,
  * the arguments of a gradient begin with those of its operation. */
 static plan_shape shape_of(enum xph_op_number op, const void *args)
@@ -81,8 +86,7 @@ static plan_shape shape_of(enum xph_op_number op, const void *args)
         return SHAPE({"count", ARGS(axpby)->count});
     case XPH_OP_CODES:
     case XPH_OP_CODES_GRAD:
-        return SHAPE({"rows", ARGS(codes)->rows}, {"width", ARGS(codes)->width},
-                     {"heads", ARGS(codes)->heads});
+        return codes_shape(args);
     case XPH_OP_ACTIVATE:
     case XPH_OP_ACTIVATE_GRAD:
         return SHAPE({"count", ARGS(activate)->count});
