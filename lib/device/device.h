@@ -45,9 +45,9 @@ static inline exphil_status xph_no_device_memory(exphil_error *error, const xph_
                                                  exphil_status status, size_t bytes)
 {
     if (status == EXPHIL_E_MEMORY)
-        return xph_fail(error, EXPHIL_E_MEMORY,
-                        "could not get %zu bytes: the device has no more, or memory_limit_bytes allows no more",
-                        bytes);
+        return xph_fail(
+            error, EXPHIL_E_MEMORY,
+            "could not get %zu bytes: the device has no more, or memory_limit_bytes allows no more", bytes);
     return xph_fail_device(error, device, status, "the device failed when it was asked for %zu bytes", bytes);
 }
 

@@ -85,11 +85,6 @@ static double now()
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
-void set_clock(double (*milliseconds)())
-{
-    told_time = milliseconds;
-}
-
 bool reaches(const char *what, const void *address, size_t bytes)
 {
     if (kind_of(address, bytes) != BROKEN) return true;
@@ -495,6 +490,12 @@ cudaError_t end_capture(CUstream_st *s, cudaGraph_t *graph)
 }
 
 }  // namespace emu
+
+void emu_clock(double (*milliseconds)(void))
+{
+    emu::guard held;
+    emu::told_time = milliseconds;
+}
 
 void emu_dry(void (*watch)(const emu_event *event))
 {

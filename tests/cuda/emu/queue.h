@@ -101,7 +101,6 @@ extern thread_local bool in_host_function;
 
 uint64_t draw();
 void seed(uint64_t value);
-void set_clock(double (*milliseconds)());
 void *zeroed(size_t bytes);
 
 template <class Object> Object *make_object(object_kind kind)

@@ -722,12 +722,6 @@ void emu_timing(int how, uint64_t seed)
     });
 }
 
-void emu_clock(double (*milliseconds)(void))
-{
-    emu::guard held;
-    emu::set_clock(milliseconds);
-}
-
 void emu_protect(int on)
 {
     emu::guard held;
@@ -778,13 +772,12 @@ void emu_memory(size_t bytes)
 
 void emu_fail_allocation(int64_t n)
 {
-    emu::guard held;
+    const emu::guard held;
     failing_allocation = n;
 }
-
 void emu_fail_operation(int64_t n)
 {
-    emu::guard held;
+    const emu::guard held;
     failing_operation = n;
 }
 
