@@ -1,5 +1,5 @@
 /* The hot path: one frame of every stream through the net. Allocates nothing, takes no lock, makes no system call.
- * Order of a step: check all inputs, stage them, run the net, check the logits, then move queues and random streams. */
+ * Order of a step: check and stage all inputs, run the net, check the logits, then move queues and random streams. */
 #include "play/play.h"
 
 enum { RECORDINGS_MOST = 32 }; /* that may fail before no more are tried */

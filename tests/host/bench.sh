@@ -37,6 +37,8 @@ run --json floors
 whole 0 floors
 run --json step
 whole 20 step
+run --json host
+whole 3 host
 run --json train mlp
 whole 1 train
 run --json data
