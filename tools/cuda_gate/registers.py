@@ -14,7 +14,7 @@ COUNTED = [
     ("scan_frames<float, 16, 1>", "largest", 15, "frame"),  # a stage of 8, and one that is not full
     ("scan_frames<float, 16, 4>", "largest", 15, "frame"),  # a stage of 8, and one that is not full
     ("scan_frames<__nv_bfloat16, 16, 1>", "largest", 15, "frame"),  # a stage of 8, and one that is not full
-    ("scan_step<float, 16>", "all", 1, "frame"),
+    ("scan_step<float, 16, true, true>", "all", 1, "frame"),
     ("scan_grad<float, 16>", "loops", 8, "frame"),
     ("scan_grad<__nv_bfloat16, 16>", "loops", 8, "frame"),
     # two channels, eight frames; and the same once more, with conditions
