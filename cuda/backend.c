@@ -146,16 +146,21 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
 }
 
 /* A launch that failed may be half in a recording. */
-static exphil_status no_room(xph_cuda_stream *stream, const char *name)
+static exphil_status not_done(xph_cuda_stream *stream, atomic_int *told, const char *why, const char *name)
 {
     xph_cuda_device *device = (xph_cuda_device *)stream->base.device;
     char text[160];
     if (stream->recording) stream->spoilt = 1;
-    if (atomic_exchange(&device->no_room, 1)) return EXPHIL_E_UNSUPPORTED;
-    snprintf(text, sizeof text, "cuda:%d: no room for the clusters of %s; other kernels do it",
-             device->ordinal, name);
+    if (atomic_exchange(told, 1)) return EXPHIL_E_UNSUPPORTED;
+    snprintf(text, sizeof text, "cuda:%d: %s %s; other kernels do it", device->ordinal, why, name);
     device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
     return EXPHIL_E_UNSUPPORTED;
+}
+
+static exphil_status no_room(xph_cuda_stream *stream, const char *name)
+{
+    return not_done(stream, &((xph_cuda_device *)stream->base.device)->no_room, "no room for the clusters of",
+                    name);
 }
 
 /* What fails while it is recorded is tried again unrecorded, and reported then. */
@@ -177,7 +182,7 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
 /* EXPHIL_CUDA_JOIN=none: never, to compare. */
 static int32_t joins(xph_device *device, const xph_joined_op *calls, int64_t count)
 {
-    const char *how = getenv("EXPHIL_CUDA_JOIN");
+    const char *how = secure_getenv("EXPHIL_CUDA_JOIN");
     XPH_ON(device);
     return !(how && strcmp(how, "none") == 0) && xph_joined_fits(calls, count);
 }
@@ -185,13 +190,16 @@ static int32_t joins(xph_device *device, const xph_joined_op *calls, int64_t cou
 static exphil_status run_joined(xph_stream *base, const xph_joined_op *calls, int64_t count,
                                 const xph_download *results, int64_t result_count)
 {
-    static const char name[] = "joined step";
+    static const char name[] = "joined_step";
     xph_cuda_stream *stream = (xph_cuda_stream *)base;
     XPH_ON(base->device);
     RANGE_BEGIN(name);
     int code = xph_joined_run(calls, count, results, result_count, stream->stream);
     RANGE_END();
-    if (code == XPH_CUDA_REFUSED || code == XPH_CUDA_NO_ROOM) return no_room(stream, name);
+    if (code == XPH_CUDA_NO_ROOM) return no_room(stream, name);
+    if (code == XPH_CUDA_REFUSED)
+        return not_done(stream, &((xph_cuda_device *)base->device)->no_join,
+                        "what was planned does not fit the", name);
     return xph_cuda_told(base->device, (cudaError_t)code, name,
                          stream->recording ? EXPHIL_LOG_DEBUG : EXPHIL_LOG_ERROR);
 }

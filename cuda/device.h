@@ -40,6 +40,7 @@ typedef struct xph_cuda_device {
     xph_blaslt *blaslt;     /* NULL: own products */
     atomic_int native_code; /* of the last failure */
     atomic_int no_room;     /* it was said that there is none for clusters */
+    atomic_int no_join;     /* or that a step which was to be joined cannot be */
     exphil_device_info info;
     cudaStream_t words; /* of word_set */
 } xph_cuda_device;

@@ -55,7 +55,7 @@ struct worker {
         }
         XPH_KEEP_LOOP
         for (int r = twin; r >> p.turns == 0; r += twins)
-            *xph_cluster_map(vectors + y, static_cast<unsigned>(r)) = x;
+            *(r == rank ? vectors + y : xph_cluster_map(vectors + y, static_cast<unsigned>(r))) = x;
     }
     __device__ const float *state_in(int at) const { return p.state_in + row * p.ld_state + at; }
     __device__ float *state_out(int at) const { return p.state_out + row * p.ld_state + at; }
@@ -360,6 +360,9 @@ template <int G> __device__ inline void rnn(const worker &w, const joined_step &
 
 /* ---- attention ---- */
 
+/* Below every score; finite, so that a score of -infinity weighs nothing. */
+constexpr float UNSEEN_BASE = -1e30f;
+
 /* A softmax as far as it went: the sums are of 2^(score - base), as they are and times the columns that the lane has of a value. */
 struct attended {
     float base, total, sum[JOINED_COLUMNS];
@@ -413,7 +416,7 @@ __device__ inline attended attend_warp(const worker &w, const joined_attention &
 {
     const float *now = w.vectors + a.qkv + head * a.dim, scale = LOG2_E / sqrtf(static_cast<float>(a.dim));
     const int seen = r.filled + 1, count = seen < r.window ? seen : r.window;
-    attended to = {-INFINITY, 0.0f, {}, 0.0f};
+    attended to = {UNSEEN_BASE, 0.0f, {}, 0.0f};
     float q[JOINED_COLUMNS], k[JOINED_COLUMNS], v[JOINED_COLUMNS];
     columns_of(q, now, a.dim, w.lane);
     XPH_KEEP_LOOP
@@ -437,13 +440,13 @@ struct gathered {
 };
 __device__ inline gathered gather_parts(const float *parts, int count, int each, int c)
 {
-    float base = -INFINITY;
+    float base = UNSEEN_BASE;
     XPH_KEEP_LOOP
     for (int i = 0; i < count; i++) base = fmaxf(base, parts[i * each]);
     gathered to = {base, 0.0f, 0.0f};
     XPH_KEEP_LOOP
     for (int i = 0; i < count; i++) {
-        const float factor = parts[i * each] > -INFINITY ? exp2_fast(parts[i * each] - base) : 0.0f;
+        const float factor = exp2_fast(parts[i * each] - base);
         to.total = fmaf(parts[i * each + 1], factor, to.total);
         to.value = fmaf(parts[i * each + 2 + c], factor, to.value);
     }
@@ -702,10 +705,41 @@ __global__ void __launch_bounds__(JOINED_THREADS, 1) joined(const joined_program
 
 }  // namespace
 
+/* Bytes of vectors that a block may have on this device: what the kernel is allowed is the same for all programs, for it is one
+ * kernel, and several threads may be about to launch it. */
+static size_t most_bytes()
+{
+    constexpr int64_t OWN = 8 * 1024; /* of the kernel itself, and the system's */
+    int device = 0, allowed = 0;
+    if (cudaGetDevice(&device) ||
+        cudaDeviceGetAttribute(&allowed, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) {
+        cudaGetLastError();
+        return 0;
+    }
+    const int64_t bytes = allowed - OWN;
+    return static_cast<size_t>(bytes < JOINED_BYTES ? (bytes > 0 ? bytes : 0) : JOINED_BYTES);
+}
+
+/* Code for older processors, which a driver may have compiled for this one, does nothing. */
+static bool has_code()
+{
+#ifdef __CUDACC__
+    cudaFuncAttributes is = {};
+    if (cudaFuncGetAttributes(&is, joined<>)) {
+        cudaGetLastError();
+        return false;
+    }
+    return is.binaryVersion >= 90 && is.ptxVersion >= 90;
+#else
+    return true;
+#endif
+}
+
 int joined_room(unsigned blocks, size_t shared_bytes)
 {
-    if (processor_of_thread().compute < 90) return 0;
-    return xph_cluster_room(joined<>, blocks, dim3(JOINED_THREADS), shared_bytes);
+    const size_t most = most_bytes();
+    if (processor_of_thread().compute < 90 || shared_bytes > most || !has_code()) return 0;
+    return xph_cluster_room(joined<>, blocks, dim3(JOINED_THREADS), most);
 }
 
 int joined_launch(const joined_program &program, unsigned blocks, int64_t rows, cudaStream_t stream)
@@ -713,5 +747,5 @@ int joined_launch(const joined_program &program, unsigned blocks, int64_t rows, 
     const size_t bytes = static_cast<size_t>(program.floats) * sizeof(float);
     XPH_LAUNCH_CLUSTER((joined<>), blocks, dim3(as_grid(rows * blocks)), dim3(JOINED_THREADS), bytes, stream,
                        program);
-    return cudaGetLastError();
+    return cluster_code(cudaGetLastError());
 }

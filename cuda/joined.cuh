@@ -18,9 +18,10 @@
 constexpr int JOINED_THREADS = 512, JOINED_WARPS = JOINED_THREADS / 32;
 constexpr int GRAIN = 16; /* elements: one of each grain for a warp */
 constexpr int JOINED_STEPS = 35, JOINED_TABLES = 32, JOINED_HEADS = 16;
-constexpr int JOINED_WIDTH = 1024; /* most of a norm and of the trunk of the heads */
-constexpr int JOINED_COLUMNS = 4;  /* of a head that a lane has, at most */
-constexpr int NOWHERE = -1;        /* for a place: there is none */
+constexpr int JOINED_WIDTH = 1024;           /* most of a norm and of the trunk of the heads */
+constexpr int JOINED_COLUMNS = 4;            /* of a head that a lane has, at most */
+constexpr int64_t JOINED_BYTES = 200 * 1024; /* most of the vectors */
+constexpr int NOWHERE = -1;                  /* for a place: there is none */
 
 static_assert(GRAIN == JOINED_WARPS, "warp w has element w of every grain");
 

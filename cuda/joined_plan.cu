@@ -9,7 +9,7 @@ namespace
 
 constexpr int MOST_VECTORS = 2 * JOINED_STEPS;
 constexpr unsigned MOST_BLOCKS = 16;
-constexpr int64_t MOST_ROWS = 16, MOST_FLOATS = 200 * 1024 / 4, FAR = int64_t(1) << 30;
+constexpr int64_t MOST_ROWS = 16, MOST_FLOATS = JOINED_BYTES / 4, FAR = int64_t(1) << 30;
 
 int as_int(int64_t x)
 {
@@ -32,7 +32,7 @@ struct planner {
     vector made[MOST_VECTORS];
     int vectors = 0;
     int64_t rows = 0;
-    unsigned blocks = 0;
+    unsigned blocks = 0, wanted = 0; /* of a cluster; as many as its shapes want, where there is room */
     bool fits = true;
     const xph_download *results = nullptr; /* NULL: of a plan without addresses */
     int64_t result_count = 0;
@@ -57,11 +57,11 @@ struct planner {
         p.floats = static_cast<int32_t>(all);
         return static_cast<int>(first);
     }
-    /* Of the step that was added last. */
-    int write(const void *to, int64_t width, int64_t ld, bool owned)
+    /* Of the step that was added last. leaves: it also writes it to where a result goes. */
+    int write(const void *to, int64_t width, int64_t ld, bool owned, bool leaves = false)
     {
         const int place = room(width);
-        refuse_unless(vectors < MOST_VECTORS && to);
+        refuse_unless(vectors < MOST_VECTORS && to && (leaves || !result_at(to)));
         if (!fits) return NOWHERE;
         made[vectors++] = {static_cast<const float *>(to), width, ld, 0, place, p.count - 1, owned, false};
         return place;
@@ -96,21 +96,29 @@ struct planner {
         p.step[p.count - 1].meets = 1;
         for (int i = 0; i < vectors; i++) made[i].met = made[i].met || made[i].maker < p.count - 1;
     }
-    /* Where row 0 of a result goes that lies there. */
-    template <class Number> Number *leaving(Number *at)
+    /* Which result lies there, NULL: none. */
+    const xph_download *result_at(const void *at) const
     {
         const uintptr_t here = reinterpret_cast<uintptr_t>(at);
         for (int64_t i = 0; results && i < result_count; i++) {
             const uintptr_t from = reinterpret_cast<uintptr_t>(results[i].from);
-            if (here < from || here >= from + results[i].bytes) continue;
-            given |= uint64_t(1) << i;
-            return reinterpret_cast<Number *>(static_cast<unsigned char *>(results[i].to) + (here - from));
+            if (here >= from && here < from + results[i].bytes) return &results[i];
         }
         return nullptr;
     }
+    /* Where row 0 of it goes. */
+    template <class Number> Number *leaving(Number *at)
+    {
+        const xph_download *result = result_at(at);
+        if (!result) return nullptr;
+        given |= uint64_t(1) << (result - results);
+        const int64_t skipped =
+            reinterpret_cast<unsigned char *>(at) - static_cast<const unsigned char *>(result->from);
+        return reinterpret_cast<Number *>(static_cast<unsigned char *>(result->to) + skipped);
+    }
     int state(const void *in, void *out, int64_t ld)
     {
-        refuse_unless(in && out);
+        refuse_unless(in && out && in != out); /* a block reads what another writes */
         if (!fits) return 0;
         const float *from = static_cast<const float *>(in);
         float *to = static_cast<float *>(out);
@@ -164,7 +172,7 @@ int plan_product(planner *to, const xph_linear_args &a, uint8_t flags)
     const int x = to->read(a.x, a.in, a.ldx, false);
     const int residual = a.residual ? to->read(a.residual, a.out, a.ldr, true) : NOWHERE;
     float *leave = a.y ? to->leaving(static_cast<float *>(a.y)) : nullptr;
-    const int y = a.y ? to->write(a.y, a.out, a.ldy, true) : to->room(a.out);
+    const int y = a.y ? to->write(a.y, a.out, a.ldy, true, true) : to->room(a.out);
     if (flags || !in_fours(a.w, a.in) || x % 4) step->kind = JOINED_ODD;
     step->flags = flags;
     step->linear = {floats_at(a.w), floats_at(a.bias), leave, as_int(a.in), as_int(a.out), x, residual, y,
@@ -287,7 +295,8 @@ void plan(planner *to, const xph_attention_args &a)
     if (!to->begin(a.type, a.batch)) return;
     joined_step *attend = to->add(JOINED_ATTEND);
     if (!attend) return;
-    const int64_t splits = a.heads < to->blocks ? to->blocks / a.heads : 1, each = a.dim + 2,
+    /* By shapes alone, however many blocks there are: sums have one order. */
+    const int64_t splits = a.heads < to->wanted ? to->wanted / a.heads : 1, each = a.dim + 2,
                   span = a.heads * a.dim;
     const int qkv = to->read(a.qkv, 3 * span, a.ldqkv, false);
     const int parts = to->room(a.heads * splits * each), own = to->room(JOINED_WARPS * each);
@@ -335,7 +344,8 @@ void plan(planner *to, const xph_axpby_args &a)
 void plan(planner *to, const xph_copy_args &a)
 {
     const int64_t count = static_cast<int64_t>(a.bytes / sizeof(float));
-    to->refuse_unless(to->rows && to->vectors < MOST_VECTORS && count % to->rows == 0);
+    to->refuse_unless(to->rows && to->vectors < MOST_VECTORS && count % to->rows == 0 &&
+                      !to->result_at(a.to));
     if (!to->fits) return;
     const vector *from = to->find(a.from, count / to->rows, count / to->rows);
     if (!from) return;
@@ -446,6 +456,7 @@ unsigned blocks_for(const xph_joined_op *calls, int64_t count)
 bool plan_all(planner *to, const xph_joined_op *calls, int64_t count, unsigned blocks)
 {
     to->blocks = blocks;
+    to->wanted = blocks_for(calls, count);
     to->fits = count && (calls[0].op == XPH_OP_EMBED || calls[0].op == XPH_OP_LINEAR) &&
                calls[count - 1].op == XPH_OP_SAMPLE;
     for (int64_t i = 0; to->fits && i < count; i++) plan_call(to, calls[i]);

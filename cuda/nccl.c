@@ -93,8 +93,9 @@ static exphil_status load(exphil_error *error)
     void *at = xph_cuda_library(name, &why);
     if (!at)
         return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
-                             "cuda: no sums over ranks without NCCL (EXPHIL_NCCL names it): %s",
-                             why ? why : name);
+                             "cuda: no sums over ranks without NCCL (EXPHIL_NCCL names it): %s%s%s",
+                             why && strstr(why, name) ? "" : name, why && !strstr(why, name) ? ": " : "",
+                             why ? why : "");
     const char *lacking = find_functions(at, &found);
     exphil_status status = lacking ? xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
                                                    "cuda: %s is no NCCL: it lacks %s", name, lacking)

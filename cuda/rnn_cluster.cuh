@@ -135,7 +135,14 @@ template <class Each> auto with_kind(const xph_rnn_args *a, Each f)
     return gates(0.0f, by_float());
 }
 
-/* XPH_CUDA_NO_ROOM: the device has no room for such clusters; nothing was done. */
+/* Of a launch of clusters; XPH_CUDA_NO_ROOM: the device has no room for them, nothing was done. */
+inline int cluster_code(cudaError_t error)
+{
+    const bool none = error == cudaErrorInvalidConfiguration || error == cudaErrorLaunchOutOfResources ||
+                      error == cudaErrorInvalidClusterSize;
+    return none ? int(XPH_CUDA_NO_ROOM) : int(error);
+}
+
 template <class Kernel, class... A>
 int launch_clusters(Kernel kernel, const cluster_shape &s, int64_t batch, int threads, cudaStream_t stream,
                     const A &...arguments)
@@ -144,10 +151,7 @@ int launch_clusters(Kernel kernel, const cluster_shape &s, int64_t batch, int th
     const dim3 grid(as_grid(clusters * s.blocks)), block(as_grid(threads));
     if (!xph_cluster_room(kernel, as_grid(s.blocks), block, s.bytes)) return XPH_CUDA_NO_ROOM;
     XPH_LAUNCH_CLUSTER(kernel, as_grid(s.blocks), grid, block, s.bytes, stream, arguments...);
-    const cudaError_t error = cudaGetLastError();
-    const bool none = error == cudaErrorInvalidConfiguration || error == cudaErrorLaunchOutOfResources ||
-                      error == cudaErrorInvalidClusterSize;
-    return none ? int(XPH_CUDA_NO_ROOM) : int(error);
+    return cluster_code(cudaGetLastError());
 }
 
 #endif

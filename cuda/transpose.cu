@@ -1,4 +1,4 @@
-/* Transposed copies of the operands of a product, one or two in a launch (blaslt_turned.c). A block turns a square of them
+/* Transposed copies of the operands of a product, one or two in a launch (blaslt_transposed.c). A block turns a square of them
  * over in shared memory, so that both sides are read and written along their rows. */
 #include "element.cuh"
 #include "kernels.h"

@@ -148,11 +148,15 @@ static void write_addresses(xph_net *net, const bases *b, const xph_net_io *io)
 
 /* ---- one launch for all ---- */
 
+/* Those that play runs. */
 static int64_t list_calls(const xph_program *program, xph_joined_op *to)
 {
     int64_t count = 0;
-    for (const xph_step *step = program->first; step; step = step->next, count++)
+    for (const xph_step *step = program->first; step; step = step->next) {
+        if (step->when == XPH_WHEN_FUSED) continue;
         if (to) to[count] = (xph_joined_op){.op = step->op, .args = &step->args};
+        count++;
+    }
     return count;
 }
 
@@ -297,9 +301,10 @@ static void show(const xph_net *net, const xph_program *program, const char *par
                  void *arg)
 {
     static const xph_op_info joined = {.name = "joined_step"};
+    const bool whole = net->joins && (program == &net->blocks || program == &net->draw);
     for (const xph_step *step = program->first; step; step = step->next)
         if (step->when != (net->fuses ? XPH_WHEN_APART : XPH_WHEN_FUSED))
-            visit(arg, part, step->op, net->joins ? &joined : &step->chosen,
+            visit(arg, part, step->op, whole ? &joined : &step->chosen,
                   step->op == XPH_STEP_COPY ? NULL : &step->args);
 }
 

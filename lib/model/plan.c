@@ -176,8 +176,8 @@ void xph_plan_scratch(xph_plan *plan, xph_step *step, void *slot)
     exphil_status status = device->backend->query(device, step->op, &step->args, &step->chosen);
     if (status < 0) {
         plan->status =
-            xph_fail(plan->error, status, "the device %s has no kernel for operation %d of this model",
-                     device->backend->name, (int)step->op);
+            xph_fail(plan->error, status, "the device %s has no kernel for operation %s of this model",
+                     device->backend->name, xph_op_name(step->op));
         return;
     }
     step->scratch = slot;

@@ -453,7 +453,7 @@ static void models_run_by_what_was_chosen(void **state)
         print_message("precision %d: %d products\n", p, said.count);
         assert_true(said.count > 10);
         for (int i = 0; i < said.count; i++)
-            if (!strstr(said.line[i], ": 1.1.1.1, 500.00 us; the library's own 1000.00 us; 3 tried"))
+            if (!strstr(said.line[i], ": 1.1.1.1, 500.00 us; the library's own 1000.00 us; "))
                 fail_msg("%s", said.line[i]);
         setenv("EXPHIL_CUBLASLT_CHOICES", test_path("model"), 1);
         for (int i = 1; i < 3; i++) {
