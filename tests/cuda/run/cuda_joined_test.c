@@ -148,7 +148,7 @@ static exphil_model_config config_of(const shape *s)
 
 static const shape shapes[] = {
     {"mamba", 1, 0, 0, 0, 0, 0, 0, 0, true},
-    {"mamba", 3, 256, 128, 16, 16, 4, 0, 0, true},   /* blocks have elements of the same numbers */
+    {"mamba", 2, 256, 128, 16, 16, 4, 0, 0, true},   /* blocks have elements of the same numbers */
     {"mamba mamba", 1, 72, 40, 5, 3, 3, 1, 0, true}, /* and of others */
     {"mamba", 2, 37, 21, 32, 7, 7, 1, 1, true},      /* rows that are not read four numbers at a time */
     {"mamba", 1, 24, 0, 1, 1, 2, 0, 0, true},
@@ -156,7 +156,7 @@ static const shape shapes[] = {
     {"mamba", 1, 24, 0, 0, 0, 16, 0, 0, true},
     {"mamba_exphil", 16, 40, 0, 9, 0, 0, 0, 0, true},
     {"mamba", 17, 0, 0, 0, 0, 0, 0, 0, false}, /* more rows than pay */
-    {"lstm", 2, 256, 0, 0, 0, 0, 0, 0, true},
+    {"lstm", 1, 256, 0, 0, 0, 0, 0, 0, true},
     {"gru", 3, 100, 0, 0, 0, 0, 0, 0, true},
     {"lstm_bare", 1, 30, 0, 0, 0, 0, 1, 0, true},
     {"gru_bare lstm", 1, 0, 0, 0, 0, 0, 0, 1, true},
@@ -165,7 +165,7 @@ static const shape shapes[] = {
     {"lstm_only gru_only mamba", 3, 0, 0, 0, 0, 0, 0, 0, true}, /* copies */
     {"relu dense norm", 1, 0, 0, 0, 0, 0, 0, 0, true},
     {"mamba attention", 1, 0, 0, 0, 0, 0, 0, 0, true},
-    {"attention", 3, 256, 0, 0, 0, 0, 1, 0, true},
+    {"attention", 2, 128, 0, 0, 0, 0, 1, 0, true},
     {"mamba mamba mamba mamba mamba", 1, 0, 0, 0, 0, 0, 0, 0,
      false}, /* more than the parameters of a launch hold */
 };
@@ -266,7 +266,7 @@ static void asked_for_it_is_not_joined(void **state)
 /* Smaller clusters with the same bits, then none. */
 static void without_room_it_is_not_joined(void **state)
 {
-    static const shape wide = {"mamba attention", 3, 256, 128, 16, 16, 4, 1, 0, true};
+    static const shape wide = {"mamba attention", 1, 256, 128, 16, 16, 4, 1, 0, true};
     const exphil_model_config config = config_of(&wide);
     float *first = NULL;
     for (int blocks = 16; blocks; blocks /= 2) {
