@@ -70,8 +70,9 @@ size_t xph_choices_scratch(const lt_choices *choices, const shape *of)
 int xph_lt_transpose(const shape *s, int32_t which, const void *operand[2], void *scratch,
                      cudaStream_t stream)
 {
-    char *const base = (char *)scratch + (-(uintptr_t)scratch & (ALIGN - 1));
     xph_transpose_args args = {{{.rows = 0}}};
+    if (!which) return cudaSuccess;
+    char *const base = (char *)scratch + (-(uintptr_t)scratch & (ALIGN - 1));
     if (which & LT_TRANSPOSED_A) {
         args.of[0] = (xph_transposed){operand[0], base, s->k, s->m, s->lda, padded(s->k), 0};
         operand[0] = base;
@@ -81,5 +82,5 @@ int xph_lt_transpose(const shape *s, int32_t which, const void *operand[2], void
         args.of[1] = (xph_transposed){operand[1], to, s->k, s->n, s->ldb, padded(s->k), 0};
         operand[1] = to;
     }
-    return which ? xph_transpose(&args, stream) : cudaSuccess;
+    return xph_transpose(&args, stream);
 }
