@@ -391,13 +391,6 @@ bool release_cluster()
     return true;
 }
 
-bool release_barriers()
-{
-    bool any = release_cluster();
-    for (unsigned rank = 0; rank < cluster.size; rank++) any |= release_barrier(rank);
-    return any;
-}
-
 /* Who waits where, threads in a row together. */
 void report_block(unsigned rank)
 {
@@ -516,21 +509,39 @@ void check_entered()
     }
 }
 
+/* Until its threads have ended or wait for other blocks, so that whatever it reads of those without a meeting is not there
+ * yet; in the random schedule until chance stops it between barriers of its own. */
+bool run_block(unsigned rank)
+{
+    const unsigned warps = cluster.warp_count;
+    bool moved = false, again;
+    do {
+        const unsigned turn = schedule == EMU_RANDOM ? static_cast<unsigned>(draw() % warps) : 0;
+        again = false;
+        for (unsigned i = 0; i < warps && !failed; i++) {
+            const unsigned index = (i + turn) % warps;
+            again |= run_warp(rank * warps + (schedule == EMU_REVERSE ? warps - 1 - index : index));
+        }
+        again |= !failed && release_barrier(rank);
+        moved |= again;
+    } while (again && !failed && (schedule != EMU_RANDOM || draw() % 4));
+    return moved;
+}
+
 /* blocks[].index is set. */
 void run_cluster()
 {
-    const unsigned warps = cluster.size * cluster.warp_count;
     cluster.serial++;
     cluster.ended = cluster.in_cluster = cluster.barriers = 0;
     for (unsigned rank = 0; rank < cluster.size; rank++) enter_block(rank);
     while (cluster.ended < cluster.threads * cluster.size && !failed) {
         bool moved = false;
-        unsigned turn = schedule == EMU_RANDOM ? static_cast<unsigned>(draw() % warps) : 0;
-        for (unsigned i = 0; i < warps && !failed; i++) {
-            unsigned index = (i + turn) % warps;
-            moved |= run_warp(schedule == EMU_REVERSE ? warps - 1 - index : index);
+        const unsigned turn = schedule == EMU_RANDOM ? static_cast<unsigned>(draw() % cluster.size) : 0;
+        for (unsigned i = 0; i < cluster.size && !failed; i++) {
+            const unsigned rank = (i + turn) % cluster.size;
+            moved |= run_block(schedule == EMU_REVERSE ? cluster.size - 1 - rank : rank);
         }
-        moved |= !failed && release_barriers();
+        moved |= !failed && release_cluster();
         if (!moved && !failed) report_stuck();
     }
     if (!failed) check_entered();
