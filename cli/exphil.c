@@ -49,10 +49,12 @@ static void show_help(FILE *to)
             "\n  --version  version of the library, instruction set in use\n\n"
             "exphil COMMAND --help (or help COMMAND) tells its options. With --json a command\n"
             "prints one JSON object, slp info one for each file.\n\n"
-            "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the CUDA "
-            "plugin),\n"
-            "EXPHIL_CUBLASLT, EXPHIL_CUDNN and EXPHIL_NCCL (their paths, or none), EXPHIL_MPI_LIBRARY\n"
-            "(libexphil_mpi, for --mpi), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
+            "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the\n"
+            "CUDA plugin), EXPHIL_CUBLASLT, EXPHIL_CUDNN and EXPHIL_NCCL (their paths, or none),\n"
+            "EXPHIL_CUBLASLT_CHOICES (file of bench tune), EXPHIL_CUDA_JOIN=none (a step on a GPU is not\n"
+            "one launch), EXPHIL_CUDA_OVERLAP=none (kernels wait for the end of those before them),\n"
+            "EXPHIL_MPI_LIBRARY (libexphil_mpi, for --mpi), EXPHIL_WORLDS (folder of worlds), TMPDIR\n"
+            "(folder of temporary files), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
             "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
             "SIGHUP.\n");
 }

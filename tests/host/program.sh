@@ -47,8 +47,10 @@ for command in train eval play quantize; do
   for isa in ref avx2 avx2vnni avx512 avx512vnni avx512bf16; do grep -q "$isa" out || complain "$command --help lacks $isa"; done
 done
 expect 0 "$exphil" --help
-for word in EXPHIL_CPU_ISA EXPHIL_BACKEND_DIR EXPHIL_CUBLASLT CUDA_VISIBLE_DEVICES "0 done" "1 failed" "2 wrong usage" "130 stopped"; do
-  grep -q "$word" out || complain "--help does not tell $word"
+for word in EXPHIL_CPU_ISA EXPHIL_BACKEND_DIR EXPHIL_CUBLASLT EXPHIL_CUBLASLT_CHOICES EXPHIL_CUDA_JOIN EXPHIL_CUDA_OVERLAP \
+  EXPHIL_CUDNN EXPHIL_NCCL EXPHIL_MPI_LIBRARY EXPHIL_WORLDS TMPDIR CUDA_VISIBLE_DEVICES \
+  "0 done" "1 failed" "2 wrong usage" "130 stopped"; do
+  grep -q "$word\([^A-Z_]\|$\)" out || complain "--help does not tell $word"
 done
 expect 2 "$exphil"
 expect 2 "$exphil" nonsense
