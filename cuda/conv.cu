@@ -365,7 +365,8 @@ int64_t span_of(const xph_conv_args *a)
 {
     const int64_t whole = a->time > 1 ? a->time : 1, most = (1 << 16) - 1;
     const int64_t span = SPAN * blocks_of(blocks_of(whole, SPAN), most);
-    return a->state_in == a->state_out || whole < span ? whole : span;
+    const bool in_place = a->state_in && a->state_in == a->state_out;
+    return in_place || whole < span ? whole : span;
 }
 
 /* Two channels a thread where rows have pairs; few frames have few instructions, which then wait for each other. */

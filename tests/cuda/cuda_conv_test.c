@@ -81,6 +81,56 @@ static void frames_have_the_bits_of_a_chunk(void **state)
     }
 }
 
+static unsigned parts; /* of the chunk that was launched last */
+
+static void watch(const emu_event *event)
+{
+    if (event->kind == EMU_LAUNCH) parts = event->grid[2];
+}
+
+static unsigned parts_of(const void *state_in, void *state_out)
+{
+    const xph_conv_args args = {
+        .batch = 1, .time = 130, .width = 8, .taps = 4, .state_in = state_in, .state_out = state_out};
+    const xph_cuda_candidate *by = xph_cuda_conv;
+    while (by->name && !by->accepts(&args)) by++;
+    assert_non_null(by->name);
+    emu_dry(watch);
+    assert_int_equal(by->launch(&args, NULL), 0);
+    emu_dry(NULL);
+    return parts;
+}
+
+/* But for a state that changes in place. */
+static void long_chunks_go_in_parts(void **state)
+{
+    float some[24], other[24];
+    assert_int_equal(parts_of(NULL, NULL), 3);
+    assert_int_equal(parts_of(some, other), 3);
+    assert_int_equal(parts_of(some, NULL), 3);
+    assert_int_equal(parts_of(NULL, other), 3);
+    assert_int_equal(parts_of(some, some), 1);
+}
+
+/* Nothing is carried in or out: the same bits. */
+static void without_states(void **state)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        double *with[KT_MOST], *without[KT_MOST];
+        if (shapes[i].carried) continue;
+        case_seed(i);
+        conv_layer l = conv_layer_make(&shapes[i]);
+        kt_case c = conv_case(&l);
+        device_case d = on_device(&c, XPH_F32, l.rows);
+        device_run(&d, with);
+        c.count = CONV_STATE;
+        d = on_device(&c, XPH_F32, l.rows);
+        device_run(&d, without);
+        case_same("y", without[CONV_Y], with[CONV_Y], l.rows * l.s.width);
+        case_release();
+    }
+}
+
 static void gradient_shape(const conv_shape *s, xph_type type)
 {
     conv_layer l = conv_layer_make(s);
@@ -232,6 +282,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
                                        cmocka_unit_test(frames_have_the_bits_of_a_chunk),
+                                       cmocka_unit_test(long_chunks_go_in_parts),
+                                       cmocka_unit_test(without_states),
                                        cmocka_unit_test(gradient),
                                        cmocka_unit_test(bad_numbers),
                                        cmocka_unit_test(pairs_have_the_bits_of_channels),
