@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(WARP *STRANDS, 1) heads_fold(const fused a, in
     const int64_t count = part_floats(a.g.fwd.logits, a.g.fwd.width),
                   i = int64_t(blockIdx.x) * WARP + threadIdx.x;
     if (blockIdx.x + 1 == gridDim.x) {
-        const int64_t heads = a.loss ? a.g.fwd.heads : 0;
+        const int64_t heads = sums ? a.g.fwd.heads : 0;
         if (threadIdx.y >= heads) return;
         double sum = 0.0;
         for (int64_t p = threadIdx.x; p < parts; p += WARP) sum += a.loss[p * heads + threadIdx.y];
@@ -197,7 +197,7 @@ template <int ROWS> cudaError_t allow(void (*kernel)(const fused), const fused &
 template <class Stored, int ROWS> int give_logits(const fused &a, const dim3 &blocks, cudaStream_t stream)
 {
     const cudaError_t code = allow<ROWS>(heads_logits<Stored, ROWS>, a);
-    if (code) return code;
+    if (code || !blocks.x) return code;
     XPH_LAUNCH((heads_logits<Stored, ROWS>), blocks, dim3(THREADS), shared_of<ROWS>(a), stream, a);
     return cudaGetLastError();
 }
@@ -206,14 +206,16 @@ template <class Stored, int ROWS, int GROUPS>
 int give_gradients(const fused &a, const dim3 &blocks, double *sums, cudaStream_t stream)
 {
     const cudaError_t code =
-        allow<ROWS>(a.loss ? heads_loss<Stored, ROWS, GROUPS> : heads_given<Stored, ROWS, GROUPS>, a);
-    const dim3 numbers(as_grid(blocks_of(part_floats(a.g.fwd.logits, a.g.fwd.width), WARP) + 1));
+        allow<ROWS>(sums ? heads_loss<Stored, ROWS, GROUPS> : heads_given<Stored, ROWS, GROUPS>, a);
+    const int64_t columns =
+        blocks.x ? part_floats(a.g.fwd.logits, a.g.fwd.width) : 0; /* of no rows the losses alone */
+    const dim3 numbers(as_grid(blocks_of(columns, WARP) + 1));
     const dim3 threads(THREADS);
     const size_t bytes = shared_of<ROWS>(a);
     if (code) return code;
-    if (a.loss)
+    if (blocks.x && sums)
         XPH_LAUNCH((heads_loss<Stored, ROWS, GROUPS>), blocks, threads, bytes, stream, a);
-    else
+    else if (blocks.x)
         XPH_LAUNCH((heads_given<Stored, ROWS, GROUPS>), blocks, threads, bytes, stream, a);
     XPH_LAUNCH((heads_fold<>), numbers, dim3(WARP, STRANDS), 0, stream, a, int64_t(blocks.x), sums);
     return cudaGetLastError();
@@ -228,7 +230,7 @@ void take_places(const xph_heads_loss_args *args, int64_t blocks, fused *a)
     a->given = args->loss->given;
     a->control = args->loss->control;
     a->scale = args->loss->scale;
-    a->left = const_cast<void *>(args->grad.dy);
+    a->left = const_cast<void *>(args->grad.dy); /* in GIVEN the same argument is only read */
     a->loss = static_cast<double *>(args->grad.scratch);
     a->part = reinterpret_cast<float *>(a->loss + blocks * args->grad.fwd.heads);
 }
@@ -247,7 +249,8 @@ template <int ROWS, int GROUPS> int launch(const void *given, cudaStream_t strea
         if (args->part == XPH_HEADS_LOGITS)
             code = give_logits<Stored, ROWS>(a, grid, stream);
         else
-            code = give_gradients<Stored, ROWS, GROUPS>(a, grid, a.loss ? args->loss->sums : nullptr, stream);
+            code = give_gradients<Stored, ROWS, GROUPS>(
+                a, grid, has_losses(args) ? args->loss->sums : nullptr, stream);
     });
     return code;
 }

@@ -1,6 +1,6 @@
 /* Heads, loss and gradients in one kernel on the emulated GPU, against the CPU's three operations in double, and its parts,
  * logits alone and gradients from those of the logits: every kind of loss, heads in a chain and not, heads of many choices,
- * masks, odd rows and widths. */
+ * masks, odd rows and widths, no rows. */
 #include "heads_bed.h"
 
 #include <math.h>
@@ -208,6 +208,33 @@ static void part_alone(int32_t part)
     }
 }
 
+/* Scratch of no bytes lies nowhere. */
+static void no_rows_and_no_scratch(const wanted *w)
+{
+    const xph_heads_loss_args args = args_of(w, XPH_HEADS_ALL);
+    for (const xph_cuda_candidate *k = xph_cuda_heads_loss; k->name; k++) {
+        memset(w->loss.sums, 0xff, (size_t)w->l.s.heads * sizeof(double));
+        assert_int_equal(k->scratch_bytes(&args), 0);
+        assert_int_equal(k->launch(&args, NULL), 0);
+        for (int64_t h = 0; h < w->l.s.heads; h++) assert_true(w->loss.sums[h] == 0.0);
+    }
+}
+
+/* Nothing is added to what is there, and the losses are 0. */
+static void no_rows(void **state)
+{
+    static const shape s = {{0, 64, 0, 4, true, true, NULL}, false, true};
+    for (int32_t part = XPH_HEADS_ALL; part <= XPH_HEADS_GIVEN; part++) {
+        case_seed(300);
+        const wanted w = wanted_of(&s, part == XPH_HEADS_ALL ? bed_losses[0] : NULL, device_types[part]);
+        if (part == XPH_HEADS_ALL) memset(w.loss.sums, 0xff, (size_t)s.s.heads * sizeof(double));
+        check(&w, part);
+        for (int64_t h = 0; part == XPH_HEADS_ALL && h < s.s.heads; h++) assert_true(w.loss.sums[h] == 0.0);
+        if (part == XPH_HEADS_ALL) no_rows_and_no_scratch(&w);
+        case_release();
+    }
+}
+
 static void logits_alone(void **state)
 {
     part_alone(XPH_HEADS_LOGITS);
@@ -288,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_kinds),
                                        cmocka_unit_test(logits_alone),
                                        cmocka_unit_test(gradients_of_given),
+                                       cmocka_unit_test(no_rows),
                                        cmocka_unit_test(masked_rows_may_hold_anything),
                                        cmocka_unit_test(broken_gradients_are_seen),
                                        cmocka_unit_test(what_is_not_accepted)};
