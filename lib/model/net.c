@@ -161,7 +161,7 @@ static int64_t list_calls(const xph_program *program, xph_joined_op *to)
 }
 
 /* Addresses that are not known yet are some that are far from each other. */
-static void stand_in(bases *b)
+static void place_apart(bases *b)
 {
     for (int i = 0; i < XPH_SPACES; i++) b->at[i] = (const void *)(((uintptr_t)i + 1) << 40);
     b->at[XPH_SPACE_RESET] = NULL;
@@ -177,7 +177,7 @@ static exphil_status join(xph_net *net, exphil_error *error)
     if (!net->calls) return xph_no_memory(bytes, error);
     list_calls(&net->draw, net->calls + list_calls(&net->blocks, net->calls));
     bases b;
-    stand_in(&b);
+    place_apart(&b);
     write_addresses(net, &b, &io);
     net->patched = 0; /* the next call writes all of its own */
     net->joins = net->backend->joins(net->model->device, net->calls, net->call_count) != 0;
