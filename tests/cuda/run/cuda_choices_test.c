@@ -13,55 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SIDE = 16, BYTES = SIDE * SIDE * 4 };
-
-static void note(void *user, const char *line)
-{
-    print_message("%s\n", line);
-    ++*(int *)user;
-}
-
-/* A product of drawn numbers on a fresh device; its name in the plan. */
-static void product(float y[SIDE * SIDE], char name[64], const char *tune_to)
-{
-    float x[SIDE * SIDE];
-    void *at[3];
-    exphil_context *context = emulated_context();
-    xph_device *device = xph_context_backend(context);
-    const xph_backend *b = device->backend;
-    xph_stream *stream = NULL;
-    xph_op_info info = {0};
-    exphil_error error = EXPHIL_ERROR_INIT;
-    for (int i = 0; i < SIDE * SIDE; i++) x[i] = (float)((i * 7919) % 1013) / 1013.0f - 0.4f;
-    assert_int_equal(b->stream_create(device, XPH_STREAM_NET, &stream), EXPHIL_OK);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(b->alloc(device, BYTES, &at[i]), EXPHIL_OK);
-        assert_int_equal(b->upload(stream, at[i], x, BYTES), EXPHIL_OK);
-    }
-    xph_linear_args a = {.rows = SIDE, .in = SIDE, .out = SIDE, .x = at[0], .ldx = SIDE, .w = at[1]};
-    a.y = at[2];
-    a.ldy = SIDE;
-    assert_int_equal(b->query(device, XPH_OP_LINEAR, &a, &info), EXPHIL_OK);
-    snprintf(name, 64, "%s", info.name);
-    assert_int_equal(b->run(stream, info.kernel, &a), EXPHIL_OK);
-    assert_int_equal(b->download(stream, y, at[2], BYTES), EXPHIL_OK);
-    assert_int_equal(b->stream_wait(stream), EXPHIL_OK);
-    int lines = 0;
-    if (tune_to) {
-        if (b->tune(device, tune_to, note, &lines, &error) < 0) fail_msg("%s", error.message);
-        assert_int_equal(lines, 1);
-    }
-    for (int i = 0; i < 3; i++) b->free(device, at[i], BYTES);
-    b->stream_destroy(stream);
-    exphil_context_destroy(context);
-}
-
 static exphil_status opens(exphil_error *error)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    const exphil_context_config config = emulated_config("cuda:0", NULL, NULL);
     exphil_context *context = NULL;
-    config.device = "cuda:0";
-    config.backend_path = EMULATED_FOLDER;
     *error = (exphil_error)EXPHIL_ERROR_INIT;
     const exphil_status status = exphil_context_create(&config, &context, error);
     if (status >= 0) exphil_context_destroy(context);
@@ -71,22 +26,14 @@ static exphil_status opens(exphil_error *error)
 static char text[1 << 16];
 static size_t text_bytes;
 
-static void write_file(const char *path, const char *from, size_t bytes)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(from, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-}
-
 static const char *tuned(void)
 {
     static char path[512];
-    float y[SIDE * SIDE];
+    float y[EMULATED_NUMBERS];
     char name[64];
     snprintf(path, sizeof path, "%s", test_path("choices"));
     unsetenv("EXPHIL_CUBLASLT_CHOICES");
-    product(y, name, path);
+    emulated_product(y, name, path);
     assert_string_equal(name, "linear_cublaslt");
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
@@ -96,31 +43,24 @@ static const char *tuned(void)
     return path;
 }
 
-static uint64_t sum_of(const char *from, size_t bytes)
-{
-    uint64_t sum = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++) sum = (sum ^ (unsigned char)from[i]) * 0x100000001b3u;
-    return sum;
-}
-
 /* Whichever the clock found, the file is made to say number 1, which adds in another order. */
 static void the_choice_is_taken_and_named(void **state)
 {
     fake_blaslt *lt = emulated_blaslt();
-    float own[SIDE * SIDE], chosen[2][SIDE * SIDE];
+    float own[EMULATED_NUMBERS], chosen[2][EMULATED_NUMBERS];
     char name[64];
     const char *path = tuned();
-    product(own, name, NULL);
+    emulated_product(own, name, NULL);
     char *word = strstr(text, " 0000000000005eed");
     assert_non_null(word);
     word[-1] = '1';
     char *sum = strstr(text, "\nsum ");
-    snprintf(sum + 5, 18, "%016llx\n", (unsigned long long)sum_of(text, (size_t)(sum + 1 - text)));
-    write_file(path, text, text_bytes);
+    snprintf(sum + 5, 18, "%016llx\n", (unsigned long long)emulated_sum(text, (size_t)(sum + 1 - text)));
+    test_write(path, text, text_bytes);
     setenv("EXPHIL_CUBLASLT_CHOICES", path, 1);
     for (int i = 0; i < 2; i++) {
         lt->by[1] = lt->queries = lt->checks = 0;
-        product(chosen[i], name, NULL);
+        emulated_product(chosen[i], name, NULL);
         assert_non_null(strstr(name, "linear_cublaslt/"));
         assert_int_equal(lt->by[1], 1);
         assert_int_equal(lt->queries, 0);
@@ -139,21 +79,21 @@ static void files_are_taken_whole(void **state)
     setenv("EXPHIL_CUBLASLT_CHOICES", path, 1);
     assert_int_equal(opens(&error), EXPHIL_OK);
     for (size_t cut = 0; cut < text_bytes; cut++) {
-        write_file(path, text, cut);
+        test_write(path, text, cut);
         assert_int_equal(opens(&error), EXPHIL_E_FORMAT);
         assert_non_null(strstr(error.message, "byte "));
     }
     for (size_t at = 0; at < text_bytes; at++) {
         text[at] ^= 1;
-        write_file(path, text, text_bytes);
+        test_write(path, text, text_bytes);
         const exphil_status status = opens(&error);
         text[at] ^= 1;
         if (status != EXPHIL_E_FORMAT) fail_msg("byte %zu changed: %d %s", at, status, error.message);
     }
     char *driver = strstr(text, "\ndriver "), *sum = strstr(text, "\nsum ");
     driver[8] = driver[8] == '1' ? '2' : '1';
-    snprintf(sum + 5, 18, "%016llx\n", (unsigned long long)sum_of(text, (size_t)(sum + 1 - text)));
-    write_file(path, text, text_bytes);
+    snprintf(sum + 5, 18, "%016llx\n", (unsigned long long)emulated_sum(text, (size_t)(sum + 1 - text)));
+    test_write(path, text, text_bytes);
     assert_int_equal(opens(&error), EXPHIL_E_UNSUPPORTED);
     assert_non_null(strstr(error.message, "driver"));
     emulated_clean();
@@ -186,8 +126,8 @@ static void libraries_that_are_none(void **state)
     snprintf(empty, sizeof empty, "%s", test_path("empty"));
     snprintf(words, sizeof words, "%s", test_path("words"));
     snprintf(pipe, sizeof pipe, "%s", test_path("pipe"));
-    write_file(empty, "", 0);
-    write_file(words, "no library\n", 11);
+    test_write(empty, "", 0);
+    test_write(words, "no library\n", 11);
     const char *const odd[] = {"/",  empty,   words,       "/dev/zero",  "nowhere/at/all",
                                pipe, longest, longest + 1, EMULATED_NCCL};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {

@@ -189,13 +189,9 @@ static exphil_memory_info memory_of(const scene *s)
 static scene *scene_open(size_t limit)
 {
     scene *s = calloc(1, sizeof *s);
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    config.device = "cuda:0";
-    config.backend_path = EMULATED_FOLDER;
+    exphil_context_config config = emulated_config("cuda:0", hear, &s->said);
     config.memory_limit_bytes = limit;
     config.threads = 1;
-    config.log = hear;
-    config.log_user = &s->said;
     assert_ok(exphil_context_create(&config, &s->context, NULL));
     return s;
 }

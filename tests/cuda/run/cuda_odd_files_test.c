@@ -36,12 +36,8 @@ static void hear(void *user, exphil_log_level level, const char *message)
 
 static exphil_status opened(const char *device, heard *h, exphil_context **context, exphil_error *error)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    config.device = device;
-    config.backend_path = EMULATED_FOLDER;
+    exphil_context_config config = emulated_config(device, hear, h);
     config.threads = 1;
-    config.log = hear;
-    config.log_user = h;
     *error = (exphil_error)EXPHIL_ERROR_INIT;
     return exphil_context_create(&config, context, error);
 }
@@ -264,63 +260,20 @@ static void in_the_place_of_nccl(void **state)
 
 /* ---- choices ---- */
 
-enum { SIDE = 16, BYTES = SIDE * SIDE * 4, TEXT = 1 << 16 };
-
-static void note(void *user, const char *line)
-{
-    ++*(int *)user;
-}
-
-/* A product on a fresh device, by what the environment names; tune_to: where its choice goes. */
-static void product(float y[SIDE * SIDE], char name[64], const char *tune_to)
-{
-    float x[SIDE * SIDE];
-    void *at[3];
-    exphil_context *context = emulated_context();
-    xph_device *device = xph_context_backend(context);
-    const xph_backend *b = device->backend;
-    xph_stream *stream = NULL;
-    xph_op_info info = {0};
-    for (int i = 0; i < SIDE * SIDE; i++) x[i] = (float)((i * 7919) % 1013) / 1013.0f - 0.4f;
-    assert_int_equal(b->stream_create(device, XPH_STREAM_NET, &stream), EXPHIL_OK);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(b->alloc(device, BYTES, &at[i]), EXPHIL_OK);
-        assert_int_equal(b->upload(stream, at[i], x, BYTES), EXPHIL_OK);
-    }
-    xph_linear_args a = {.rows = SIDE, .in = SIDE, .out = SIDE, .x = at[0], .ldx = SIDE, .w = at[1]};
-    a.y = at[2];
-    a.ldy = SIDE;
-    assert_int_equal(b->query(device, XPH_OP_LINEAR, &a, &info), EXPHIL_OK);
-    snprintf(name, 64, "%s", info.name);
-    assert_int_equal(b->run(stream, info.kernel, &a), EXPHIL_OK);
-    assert_int_equal(b->download(stream, y, at[2], BYTES), EXPHIL_OK);
-    assert_int_equal(b->stream_wait(stream), EXPHIL_OK);
-    int lines = 0;
-    if (tune_to) assert_int_equal(b->tune(device, tune_to, note, &lines, NULL), EXPHIL_OK);
-    for (int i = 0; i < 3; i++) b->free(device, at[i], BYTES);
-    b->stream_destroy(stream);
-    exphil_context_destroy(context);
-}
+enum { TEXT = 1 << 16 };
 
 /* A file of choices in parts. */
 typedef struct choices {
-    char head[512], line[1024]; /* up to the number of products; the one of product() */
+    char head[512], line[1024]; /* up to the number of products; the one of emulated_product() */
 } choices;
-
-static uint64_t sum_of(const char *from, size_t bytes)
-{
-    uint64_t sum = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++) sum = (sum ^ (unsigned char)from[i]) * 0x100000001b3u;
-    return sum;
-}
 
 static choices choices_made(void)
 {
     choices c;
-    float y[SIDE * SIDE];
+    float y[EMULATED_NUMBERS];
     char name[64];
     unsetenv("EXPHIL_CUBLASLT_CHOICES");
-    product(y, name, test_path("tuned"));
+    emulated_product(y, name, test_path("tuned"));
     size_t bytes;
     char *text = test_read(test_path("tuned"), &bytes), *at = strstr(text, "products ");
     assert_non_null(at);
@@ -350,16 +303,16 @@ static const char *file_of(const char *head, const char *body, long products)
 {
     static char text[TEXT];
     size_t at = (size_t)snprintf(text, sizeof text, "%sproducts %ld\n%s", head, products, body);
-    at +=
-        (size_t)snprintf(text + at, sizeof text - at, "sum %016llx\n", (unsigned long long)sum_of(text, at));
+    at += (size_t)snprintf(text + at, sizeof text - at, "sum %016llx\n",
+                           (unsigned long long)emulated_sum(text, at));
     return written("choices", text, at);
 }
 
-static int taken_number(fake_blaslt *lt, const char *path, char name[64], float y[SIDE * SIDE])
+static int taken_number(fake_blaslt *lt, const char *path, char name[64], float y[EMULATED_NUMBERS])
 {
     for (int i = 0; i < FAKE_ALGORITHMS; i++) lt->by[i] = 0;
     setenv("EXPHIL_CUBLASLT_CHOICES", path, 1);
-    product(y, name, NULL);
+    emulated_product(y, name, NULL);
     unsetenv("EXPHIL_CUBLASLT_CHOICES");
     for (int i = 0; i < FAKE_ALGORITHMS; i++)
         if (lt->by[i]) return i;
@@ -371,10 +324,10 @@ static void choices_that_are_right(void **state)
 {
     fake_blaslt *lt = emulated_blaslt();
     const choices c = choices_made();
-    float own[SIDE * SIDE], y[SIDE * SIDE];
+    float own[EMULATED_NUMBERS], y[EMULATED_NUMBERS];
     char name[64], one[1024], two[1024], both[2048];
     unsetenv("EXPHIL_CUBLASLT_CHOICES");
-    product(own, name, NULL);
+    emulated_product(own, name, NULL);
     assert_string_equal(name, "linear_cublaslt");
     assert_int_equal(taken_number(lt, file_of(c.head, "", 0), name, y), 0);
     assert_string_equal(name, "linear_cublaslt");

@@ -200,12 +200,8 @@ static void clusters_find_no_room(void **state)
 
 static exphil_context *listening(void)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    const exphil_context_config config = emulated_config("cuda:0", hear, &said);
     exphil_context *context = NULL;
-    config.device = "cuda:0";
-    config.backend_path = EMULATED_FOLDER;
-    config.log = hear;
-    config.log_user = &said;
     assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
     return context;
 }

@@ -31,13 +31,10 @@ static void hear(void *user, exphil_log_level level, const char *message)
 
 static exphil_context *context_on(const char *device)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context_config config = emulated_config(device, hear, NULL);
     exphil_context *context = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.device = device;
-    config.backend_path = EMULATED_FOLDER;
     config.threads = 1;
-    config.log = hear;
     if (exphil_context_create(&config, &context, &error) < 0) fail_msg("%s: %s", device, error.message);
     return context;
 }

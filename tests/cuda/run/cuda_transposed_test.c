@@ -336,11 +336,9 @@ static void other_kernels_do_what_is_refused(void **state)
 
 static void opens(exphil_status wanted, const char *word)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    const exphil_context_config config = emulated_config("cuda:0", NULL, NULL);
     exphil_context *context = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.device = "cuda:0";
-    config.backend_path = EMULATED_FOLDER;
     const exphil_status status = exphil_context_create(&config, &context, &error);
     if (status >= 0) exphil_context_destroy(context);
     if (status != wanted || !strstr(error.message, word))

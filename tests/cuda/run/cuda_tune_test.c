@@ -71,12 +71,9 @@ static void hear(void *user, exphil_log_level level, const char *message)
 
 static rig rig_open(size_t limit)
 {
-    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context_config config = emulated_config("cuda:0", hear, NULL);
     rig r = {.context = NULL};
-    config.device = "cuda:0";
-    config.backend_path = EMULATED_FOLDER;
     config.memory_limit_bytes = limit;
-    config.log = hear;
     assert_ok(exphil_context_create(&config, &r.context, NULL));
     r.device = xph_context_backend(r.context);
     r.backend = r.device->backend;

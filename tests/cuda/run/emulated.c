@@ -1,7 +1,10 @@
-/* Finds the functions of emu_control.h in the plugin. */
+/* Finds the functions of emu_control.h in the plugin, and opens it. */
 #include "emulated.h"
 
+#include "device/device.h"
+
 #include <dlfcn.h>
+#include <stdio.h>
 
 static void *find(void *library, const char *name)
 {
@@ -82,13 +85,74 @@ fake_nccl *emulated_nccl(int devices)
     return fake;
 }
 
-exphil_context *emulated_context(void)
+exphil_context_config emulated_config(const char *device, exphil_log_fn log, void *user)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    config.device = device;
+    config.backend_path = EMULATED_FOLDER;
+    config.log = log;
+    config.log_user = user;
+    return config;
+}
+
+exphil_context *emulated_context(void)
+{
+    const exphil_context_config config = emulated_config("cuda:0", NULL, NULL);
     exphil_context *context = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    config.device = "cuda:0";
-    config.backend_path = EMULATED_FOLDER;
     if (exphil_context_create(&config, &context, &error) < 0) fail_msg("%s", error.message);
     return context;
+}
+
+/* ---- choices of algorithms ---- */
+
+static void note(void *user, const char *line)
+{
+    print_message("%s\n", line);
+    ++*(int *)user;
+}
+
+static void tune(xph_device *device, const char *to)
+{
+    int lines = 0;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (device->backend->tune(device, to, note, &lines, &error) < 0) fail_msg("%s", error.message);
+    assert_int_equal(lines, 1);
+}
+
+void emulated_product(float y[EMULATED_NUMBERS], char name[64], const char *tune_to)
+{
+    enum { SIDE = EMULATED_SIDE, BYTES = EMULATED_NUMBERS * 4 };
+    float x[EMULATED_NUMBERS];
+    void *at[3];
+    exphil_context *context = emulated_context();
+    xph_device *device = xph_context_backend(context);
+    const xph_backend *b = device->backend;
+    xph_stream *stream = NULL;
+    xph_op_info info = {0};
+    for (int i = 0; i < EMULATED_NUMBERS; i++) x[i] = (float)((i * 7919) % 1013) / 1013.0f - 0.4f;
+    assert_int_equal(b->stream_create(device, XPH_STREAM_NET, &stream), EXPHIL_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(b->alloc(device, BYTES, &at[i]), EXPHIL_OK);
+        assert_int_equal(b->upload(stream, at[i], x, BYTES), EXPHIL_OK);
+    }
+    xph_linear_args a = {.rows = SIDE, .in = SIDE, .out = SIDE, .x = at[0], .ldx = SIDE, .w = at[1]};
+    a.y = at[2];
+    a.ldy = SIDE;
+    assert_int_equal(b->query(device, XPH_OP_LINEAR, &a, &info), EXPHIL_OK);
+    snprintf(name, 64, "%s", info.name);
+    assert_int_equal(b->run(stream, info.kernel, &a), EXPHIL_OK);
+    assert_int_equal(b->download(stream, y, at[2], BYTES), EXPHIL_OK);
+    assert_int_equal(b->stream_wait(stream), EXPHIL_OK);
+    if (tune_to) tune(device, tune_to);
+    for (int i = 0; i < 3; i++) b->free(device, at[i], BYTES);
+    b->stream_destroy(stream);
+    exphil_context_destroy(context);
+}
+
+uint64_t emulated_sum(const char *text, size_t bytes)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++) sum = (sum ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return sum;
 }

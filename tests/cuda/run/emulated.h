@@ -44,7 +44,17 @@ const emulated *emulated_gpu(void);
 /* Nothing went wrong and nothing is left. */
 void emulated_clean(void);
 
+/* log NULL: silent. */
+exphil_context_config emulated_config(const char *device, exphil_log_fn log, void *user);
 exphil_context *emulated_context(void);
+
+/* A product of drawn numbers on a fresh device, by what the environment names, and its name in the plan; tune_to: where its choice
+ * goes, or NULL. */
+enum { EMULATED_SIDE = 16, EMULATED_NUMBERS = EMULATED_SIDE * EMULATED_SIDE };
+void emulated_product(float y[EMULATED_NUMBERS], char name[64], const char *tune_to);
+/* What the last line of a file of choices has of those before it. */
+uint64_t emulated_sum(const char *text, size_t bytes);
+
 /* The stand-in for cuBLASLt, at work on this device. */
 fake_blaslt *emulated_blaslt(void);
 /* The stand-in for cuDNN, likewise. */
