@@ -298,6 +298,8 @@ static void faults_of_clusters_are_found(void **state)
     for (int s = 0; s < EMU_SCHEDULES; s++)
         wrong |= strcmp(neighbours_said(CLUSTER_NO_BARRIER, 4, s), "wrong") == 0;
     assert_true(wrong);
+    for (int s = 0; s < EMU_SCHEDULES; s++)
+        assert_string_equal(neighbours_said(CLUSTER_OWN_BARRIER, 4, s), "wrong");
     assert_int_equal(emu_allocated(), 0);
 }
 

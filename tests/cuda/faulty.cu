@@ -144,8 +144,9 @@ __global__ void neighbours(int fault, const float *in, float *out)
     if (fault != CLUSTER_EARLY) xph_cluster_sync();
     const float *from = fault == CLUSTER_LOCAL ? in : left;
     from = xph_cluster_map(from, next);
-    if (fault == CLUSTER_NO_BARRIER) {
+    if (fault == CLUSTER_NO_BARRIER || fault == CLUSTER_OWN_BARRIER) {
         left[thread] = -in[at];
+        if (fault == CLUSTER_OWN_BARRIER) __syncthreads();
         out[at] = -from[thread];
     } else if (fault != CLUSTER_ENDS || xph_cluster_rank() != 0) {
         if (fault == CLUSTER_ENDS) __syncthreads();

@@ -36,13 +36,14 @@ void collectives_launch(int32_t *out, int32_t *counter);
 void dynamic_launch(const float *in, float *out, float scale, int64_t count);
 enum {
     CLUSTER_RIGHT,
-    CLUSTER_EARLY,      /* looks for its neighbour's memory before that is there */
-    CLUSTER_ENDS,       /* a block ends while its neighbour reads from it */
-    CLUSTER_NO_BARRIER, /* reads what the neighbour writes without waiting for it */
-    CLUSTER_HALF,       /* half of a block does not come to the barrier */
-    CLUSTER_STRANGE,    /* a block that is not there */
-    CLUSTER_BEYOND,     /* behind the end of the neighbour's array */
-    CLUSTER_LOCAL,      /* an address that is not in shared memory */
+    CLUSTER_EARLY,       /* looks for its neighbour's memory before that is there */
+    CLUSTER_ENDS,        /* a block ends while its neighbour reads from it */
+    CLUSTER_NO_BARRIER,  /* reads what the neighbour writes without waiting for it */
+    CLUSTER_OWN_BARRIER, /* waits for its own block alone */
+    CLUSTER_HALF,        /* half of a block does not come to the barrier */
+    CLUSTER_STRANGE,     /* a block that is not there */
+    CLUSTER_BEYOND,      /* behind the end of the neighbour's array */
+    CLUSTER_LOCAL,       /* an address that is not in shared memory */
     CLUSTER_COUNT
 };
 /* out[i] = in of the thread with the same index in the next block of its cluster; 48 threads a block. */

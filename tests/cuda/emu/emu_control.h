@@ -10,7 +10,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* tests find them in the plugin */
 
-/* Order of blocks, of warps in a block and of lanes in a warp between two places where they meet. */
+/* Order of blocks, of warps in a block and of lanes in a warp between two places where they meet. Blocks of a cluster run one by
+ * one from a place where all meet to the next, so that who reads what another has yet to tell it finds nothing there; at random
+ * they take turns at barriers of their own, too. */
 enum { EMU_FORWARD, EMU_REVERSE, EMU_RANDOM, EMU_SCHEDULES };
 void emu_schedule(int schedule);
 
