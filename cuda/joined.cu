@@ -124,7 +124,9 @@ __device__ inline void wait(const joined_step &s)
 /* Numbers k..k + 3 of a row of `count`, zeros behind it. */
 __device__ inline float4 numbers_at(const float *row, int k, int count)
 {
-    return k < count ? *reinterpret_cast<const float4 *>(row + k) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (k >= count) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    XPH_ALIGNED(row + k, sizeof(float4));
+    return *reinterpret_cast<const float4 *>(row + k);
 }
 
 __device__ inline void finish(const worker &w, const joined_step &s, int o, float sum, int twin, int twins)

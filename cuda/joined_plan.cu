@@ -22,9 +22,9 @@ const float *floats_at(const void *at)
 /* What an operation has made: width numbers from `first` on, of row 0. */
 struct vector {
     const float *first;
-    int64_t width, ld, skipped; /* skipped: numbers before it that were made with it */
-    int place, maker;           /* step that made it */
-    bool owned, met;            /* by elements, else every block has all; the blocks met after it was made */
+    int64_t width, ld;
+    int place, maker; /* step that made it */
+    bool owned, met;  /* by elements, else every block has all; the blocks met after it was made */
 };
 
 struct planner {
@@ -63,7 +63,7 @@ struct planner {
         const int place = room(width);
         refuse_unless(vectors < MOST_VECTORS && to && (leaves || !result_at(to)));
         if (!fits) return NOWHERE;
-        made[vectors++] = {static_cast<const float *>(to), width, ld, 0, place, p.count - 1, owned, false};
+        made[vectors++] = {static_cast<const float *>(to), width, ld, place, p.count - 1, owned, false};
         return place;
     }
     /* The vector that was made last of those there; else nothing fits. */
@@ -83,7 +83,7 @@ struct planner {
         const vector *v = find(from, width, ld);
         if (!v) return NOWHERE;
         const int64_t skipped = static_cast<const float *>(from) - v->first;
-        const bool alone = own && (v->skipped + skipped) % turn == 0 && period % turn == 0;
+        const bool alone = own && skipped % turn == 0 && period % turn == 0;
         if (v->owned && !alone) {
             p.step[v->maker].spreads = 1;
             if (!v->met) meet();
@@ -340,7 +340,7 @@ void plan(planner *to, const xph_axpby_args &a)
     step->sum = {as_int(width), x, from, to->write(a.y, width, width, true)};
 }
 
-/* It is the same vector, seen elsewhere. */
+/* It is the same vector, seen elsewhere: all of it, as far as it goes. */
 void plan(planner *to, const xph_copy_args &a)
 {
     const int64_t count = static_cast<int64_t>(a.bytes / sizeof(float));
@@ -349,9 +349,8 @@ void plan(planner *to, const xph_copy_args &a)
     if (!to->fits) return;
     const vector *from = to->find(a.from, count / to->rows, count / to->rows);
     if (!from) return;
+    to->refuse_unless(a.from == from->first);
     vector copy = *from;
-    copy.skipped += static_cast<const float *>(a.from) - from->first;
-    copy.place += as_int(copy.skipped - from->skipped);
     copy.first = static_cast<const float *>(a.to);
     copy.width = copy.ld = count / to->rows;
     to->made[to->vectors++] = copy;
