@@ -19,6 +19,10 @@ template <class Each> auto with_stored(xph_type type, Each f)
     return f(0.0f);
 }
 
+__host__ __device__ inline const float *floats(const void *of)
+{
+    return static_cast<const float *>(of);
+}
 __device__ inline float load(const float *from)
 {
     return __ldg(from);
@@ -55,14 +59,6 @@ __device__ inline void store(__nv_bfloat16 *to, float x)
 __device__ inline void store(__half *to, float x)
 {
     *to = __float2half_rn(x);
-}
-
-/* x as it is when it has been stored. */
-template <class Stored> __device__ inline float as_stored(float x)
-{
-    Stored cell;
-    store(&cell, x);
-    return load_changing(&cell);
 }
 
 /* Two numbers, which are rounded in one instruction. */

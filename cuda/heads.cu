@@ -40,11 +40,6 @@ template <int ROWS> __device__ inline int64_t first_row()
     return (int64_t(blockIdx.x) * WARPS + threadIdx.x / WARP) * ROWS;
 }
 
-__device__ inline const float *floats(const void *of)
-{
-    return static_cast<const float *>(of);
-}
-
 /* Whether an action takes class or bit k of a head. */
 __device__ inline bool takes(const xph_head &head, int32_t action, int k)
 {
@@ -355,7 +350,7 @@ template <int HELD> int launch(const void *args, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-int64_t part_floats(const xph_heads_args *a)
+int64_t slice_floats(const xph_heads_args *a)
 {
     return a->logits * (2 * a->width + 1);
 }
@@ -372,7 +367,7 @@ size_t grad_scratch(const void *args)
 {
     const xph_heads_args *a = &static_cast<const xph_heads_grad_args *>(args)->fwd;
     const int64_t rows = 2 * (a->e || a->chained ? a->heads : 1) * a->rows * a->width;
-    return static_cast<size_t>(rows + blocks_of(a->rows, SLICE) * part_floats(a)) * sizeof(float);
+    return static_cast<size_t>(rows + blocks_of(a->rows, SLICE) * slice_floats(a)) * sizeof(float);
 }
 
 /* Logits that are nobody's have parts of 0. */
@@ -382,7 +377,7 @@ cudaError_t clear_gaps(const xph_heads_args *a, const kept &keep, cudaStream_t s
     for (int64_t h = 0; h < a->heads; h++) logits += a->head[h].count;
     if (logits == a->logits) return cudaSuccess;
     return cudaMemsetAsync(keep.part, 0,
-                           static_cast<size_t>(blocks_of(a->rows, SLICE) * part_floats(a)) * sizeof(float),
+                           static_cast<size_t>(blocks_of(a->rows, SLICE) * slice_floats(a)) * sizeof(float),
                            stream);
 }
 

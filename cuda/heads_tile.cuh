@@ -86,10 +86,6 @@ __device__ inline int warp_of()
 {
     return static_cast<int>(threadIdx.x) / WARP;
 }
-__device__ inline const float *floats(const void *of)
-{
-    return static_cast<const float *>(of);
-}
 
 /* The rows of a block, and its part; made anew where they are used, so that no register keeps them. */
 struct span {

@@ -15,10 +15,6 @@ int as_int(int64_t x)
 {
     return static_cast<int>(x);
 }
-const float *floats_at(const void *at)
-{
-    return static_cast<const float *>(at);
-}
 /* What an operation has made: width numbers from `first` on, of row 0. */
 struct vector {
     const float *first;
@@ -155,7 +151,7 @@ void plan(planner *to, const xph_embed_args &a)
     joined_program &p = to->p;
     for (int64_t i = 0; i < a.ids; i++) {
         width += a.tables[i].width;
-        p.table[i] = {floats_at(a.tables[i].table), a.tables[i].width};
+        p.table[i] = {floats(a.tables[i].table), a.tables[i].width};
     }
     for (int64_t h = 0; a.slots && h < a.heads; h++) p.head[h] = a.head[h];
     p.embed = a;
@@ -175,8 +171,8 @@ int plan_product(planner *to, const xph_linear_args &a, uint8_t flags)
     const int y = a.y ? to->write(a.y, a.out, a.ldy, true, true) : to->room(a.out);
     if (flags || !in_fours(a.w, a.in) || x % 4) step->kind = JOINED_ODD;
     step->flags = flags;
-    step->linear = {floats_at(a.w), floats_at(a.bias), leave, as_int(a.in), as_int(a.out), x, residual, y,
-                    as_int(a.ldy)};
+    step->linear = {floats(a.w), floats(a.bias), leave, as_int(a.in), as_int(a.out),
+                    x,           residual,       y,     as_int(a.ldy)};
     return y;
 }
 
@@ -224,8 +220,7 @@ void plan(planner *to, const xph_norm_args &a)
     if (!step) return;
     const int x = to->read(a.x, a.width, a.ldx, false), y = to->write(a.y, a.width, a.ldy, false);
     step->flags = a.act == XPH_ACT_SILU ? JOINED_SILU : 0;
-    step->norm = {
-        floats_at(a.gain), floats_at(a.shift), static_cast<float>(a.epsilon), as_int(a.width), x, y};
+    step->norm = {floats(a.gain), floats(a.shift), static_cast<float>(a.epsilon), as_int(a.width), x, y};
 }
 
 void plan(planner *to, const xph_conv_args &a)
@@ -235,8 +230,8 @@ void plan(planner *to, const xph_conv_args &a)
     joined_step *step = to->add(JOINED_CONV);
     if (!step) return;
     const int x = to->read(a.x, a.width, a.ldx, true), y = to->write(a.y, a.width, a.ldy, true);
-    step->conv = {floats_at(a.w),
-                  floats_at(a.bias),
+    step->conv = {floats(a.w),
+                  floats(a.bias),
                   to->state(a.state_in, a.state_out, a.ld_state),
                   as_int(a.width),
                   as_int(a.taps),
@@ -258,9 +253,9 @@ void plan(planner *to, const xph_scan_args &a)
     const int z = a.z ? to->read(a.z, a.width, a.ldz, true) : NOWHERE;
     const int y = to->write(a.y, a.width, a.ldy, true);
     step->flags = a.fixed ? JOINED_COUNTS : a.decay ? JOINED_RATES : uint8_t(0);
-    step->scan = {floats_at(a.delta_bias),
-                  a.fixed ? nullptr : floats_at(a.decay ? a.decay : a.a_log),
-                  floats_at(a.skip),
+    step->scan = {floats(a.delta_bias),
+                  a.fixed ? nullptr : floats(a.decay ? a.decay : a.a_log),
+                  floats(a.skip),
                   to->state(a.state_in, a.state_out, a.ld_state),
                   as_int(a.width),
                   as_int(a.states),
@@ -285,7 +280,7 @@ void plan(planner *to, const xph_rnn_args &a)
     const int y = to->write(a.y, a.hidden, a.ldy, true),
               state = to->state(a.state_in, a.state_out, a.ld_state);
     if (in_fours(a.w, a.hidden) && in_fours(a.state_in, a.ld_state)) step->flags = JOINED_QUADS;
-    step->rnn = {floats_at(a.w), floats_at(a.bias), state, as_int(a.hidden), lstm, gx, y};
+    step->rnn = {floats(a.w), floats(a.bias), state, as_int(a.hidden), lstm, gx, y};
 }
 
 void plan(planner *to, const xph_attention_args &a)
@@ -304,7 +299,7 @@ void plan(planner *to, const xph_attention_args &a)
     joined_step *gather = to->add(JOINED_GATHER);
     if (!gather) return;
     to->meet();
-    gather->attention = {floats_at(a.bias),
+    gather->attention = {floats(a.bias),
                          to->state(a.state_in, a.state_out, a.ld_state),
                          as_int(a.heads),
                          as_int(a.dim),
@@ -373,9 +368,9 @@ void plan(planner *to, const xph_sample_args &a)
     p.width = as_int(h.width);
     p.heads = as_int(h.heads);
     p.logits = as_int(h.logits);
-    p.v = floats_at(h.v);
-    p.bias = floats_at(h.bias);
-    p.e = floats_at(h.e);
+    p.v = floats(h.v);
+    p.bias = floats(h.bias);
+    p.e = floats(h.e);
     p.noise = a.noise;
     p.draw = a.draw;
     p.ld_noise = as_int(a.ldn);

@@ -28,11 +28,6 @@ struct all_rules {
     rule of[MOST_HEADS];
 };
 
-__device__ inline const float *floats(const void *of)
-{
-    return static_cast<const float *>(of);
-}
-
 /* Asks for memory that a thread of this block will read. */
 __device__ inline void ask(const void *at)
 {
