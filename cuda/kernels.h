@@ -1,7 +1,7 @@
 /* The kernels of the CUDA backend, as its C part and the tests call them. For every operation of table A
- * (lib/device/backend.h) there is an ordered list of candidates, ended by one without name; the first that accepts runs. All
- * candidates of a list give the same bits, whatever the device: sums run in one fixed order that depends on shapes
- * alone, and there are no atomics on floats.
+ * (lib/device/backend.h) there is an ordered list of candidates, ended by one without name; the first that accepts runs. The sums
+ * of a candidate run in one fixed order that depends on shapes alone, and there are no atomics on floats. Candidates of a list may
+ * differ in that order, and which of them accepts may depend on the device.
  *
  * args.type is XPH_F32, XPH_BF16 or XPH_F16: that of the matrices with one row per frame. Parameters, states, what is saved for
  * the backward pass, and the gradients of parameters and states are float for both, and so is all arithmetic.
