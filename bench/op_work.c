@@ -159,6 +159,14 @@ static op_work loss_work(const xph_loss_args *a)
     return (op_work){2 * size_of(a->type) * x, 20 * x, "loss"};
 }
 
+/* Logits and gradients, and in double what was said in play and by a teacher. */
+static op_work policy_loss_work(const xph_policy_loss_args *a)
+{
+    const double x = cells(a->rows, a->logits),
+                 said = a->part == XPH_POLICY_LOGS ? 1 : (a->old != NULL) + (a->teacher != NULL);
+    return (op_work){(4 * (a->part == XPH_POLICY_LOGS ? 1 : 2) + 16 * said) * x, 150 * x, "policy loss"};
+}
+
 static double packs_bytes(const xph_packs_args *a)
 {
     double bytes = 0;

@@ -95,6 +95,7 @@ static plan_shape shape_of(enum xph_op_number op, const void *args)
     case XPH_OP_LINEAR_PACK:
     case XPH_OP_PACKS:
     case XPH_OP_LOSS:
+    case XPH_OP_POLICY_LOSS:
     case XPH_OP_ADAM:
     case XPH_OP_NORM2:
     case XPH_OP_ROUND:

@@ -2,6 +2,7 @@
 #include "cost_cases.h"
 
 #include "base/base.h"
+#include "train/train.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -204,17 +205,109 @@ static void free_batch(const exphil_batch *batch)
 
 /* ---- cases ---- */
 
-/* The loss is the host's: gradients that ask something of every row. */
-static void update_by_host(exphil_trainer *trainer, const exphil_batch *batch)
+/* What the loss of learning from play is told on the device, of one batch that is all that was played: every row counts, and there
+ * is a teacher. */
+typedef struct played {
+    const xph_kernel *kernel;
+    xph_policy_loss_args args;
+    unsigned char *memory;
+    size_t bytes;
+    xph_policy_tally tally;
+} played;
+
+static xph_policy_loss_args played_args(const exphil_model *model, const exphil_batch *batch)
+{
+    static double temperature[EXPHIL_HEADS_MAX];
+    const xph_model_shape *shape = xph_model_shape_of(model);
+    const int64_t rows = batch->batch * batch->time;
+    for (int i = 0; i < EXPHIL_HEADS_MAX; i++) temperature[i] = 1.0;
+    return (xph_policy_loss_args){.part = XPH_POLICY_LOSS,
+                                  .rows = rows,
+                                  .time = batch->time,
+                                  .stride = batch->time,
+                                  .all = rows,
+                                  .heads = shape->heads,
+                                  .logits = shape->logits,
+                                  .head = xph_model_heads(model),
+                                  .temperature = temperature,
+                                  .terms = {1.0, 0.2, 0.1, 0.1, 0.1, 0.01},
+                                  .scale = 1.0 / (double)rows,
+                                  .value = 0.5};
+}
+
+static void cut_played(played *p, size_t scratch, unsigned char *base)
+{
+    xph_policy_loss_args *a = &p->args;
+    const int64_t rows = a->rows, logits = a->logits;
+    xph_cutter c = {base, 0};
+    a->counts = xph_cut(&c, rows, 1, 1);
+    a->stream = xph_cut(&c, rows / a->time, 1, sizeof(int64_t));
+    a->log_probability = xph_cut(&c, rows, 1, sizeof(double));
+    a->advantage = xph_cut(&c, rows, 1, sizeof(double));
+    a->target = xph_cut(&c, rows, 1, sizeof(double));
+    a->old = xph_cut(&c, rows, logits, sizeof(double));
+    a->old_chances = xph_cut(&c, rows, logits, sizeof(double));
+    a->teacher = xph_cut(&c, rows, logits, sizeof(double));
+    a->teacher_chances = xph_cut(&c, rows, logits, sizeof(double));
+    a->tally = xph_cut(&c, 1, 1, sizeof *a->tally);
+    a->scratch = xph_cut(&c, 1, 1, scratch);
+    p->memory = base;
+    p->bytes = c.at;
+}
+
+static exphil_status send_played(xph_stream *stream, const played *p, int64_t streams)
+{
+    const xph_backend *backend = stream->device->backend;
+    uint8_t *counts = calloc((size_t)p->args.rows, 1);
+    int64_t *numbers = calloc((size_t)streams, sizeof *numbers);
+    memset(counts, XPH_ROW_PLAYED, (size_t)p->args.rows);
+    for (int64_t i = 0; i < streams; i++) numbers[i] = i;
+    exphil_status status = backend->zero(stream, p->memory, p->bytes);
+    if (status >= 0)
+        status = backend->upload(stream, (void *)(uintptr_t)p->args.counts, counts, (size_t)p->args.rows);
+    if (status >= 0)
+        status = backend->upload(stream, (void *)(uintptr_t)p->args.stream, numbers,
+                                 (size_t)streams * sizeof *numbers);
+    status = xph_stream_end(stream, status);
+    free(counts);
+    free(numbers);
+    return status;
+}
+
+static played make_played(const exphil_model *model, const exphil_batch *batch)
+{
+    xph_device *device = xph_context_backend(xph_model_context(model));
+    exphil_error error = EXPHIL_ERROR_INIT;
+    xph_op_info info = {0};
+    xph_stream *stream;
+    void *memory;
+    played p = {.args = played_args(model, batch)};
+    must(device->backend->query(device, XPH_OP_POLICY_LOSS, &p.args, &info), &error);
+    p.kernel = info.kernel;
+    cut_played(&p, info.scratch_bytes, NULL);
+    must(device->backend->alloc(device, p.bytes, &memory), &error);
+    cut_played(&p, info.scratch_bytes, memory);
+    must(device->backend->stream_create(device, 0, &stream), &error);
+    must(send_played(stream, &p, batch->batch), &error);
+    return p;
+}
+
+static void update_by_play(exphil_trainer *trainer, const exphil_batch *batch, played *p)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    exphil_forward forward = EXPHIL_FORWARD_INIT;
-    must(exphil_trainer_forward(trainer, batch, NULL, 0, &forward, &error), &error);
-    const int64_t count = forward.rows * forward.logit_count;
-    float *gradients = calloc((size_t)count, sizeof *gradients);
-    for (int64_t i = 0; i < count; i++) gradients[i] = 1e-6f;
-    must(exphil_trainer_backward(trainer, gradients, gradients, 0.0, NULL, &error), &error);
-    free(gradients);
+    xph_halves halves;
+    must(xph_trainer_forward_here(trainer, batch, NULL, &halves, &error), &error);
+    const xph_backend *backend = halves.stream->device->backend;
+    xph_policy_loss_args args = p->args;
+    args.y = halves.logits;
+    args.values = halves.values;
+    args.actions = halves.actions;
+    args.dlogits = halves.dlogits;
+    args.dvalues = halves.dvalues;
+    must(backend->run(halves.stream, p->kernel, &args), &error);
+    must(backend->download(halves.stream, &p->tally, args.tally, sizeof p->tally), &error);
+    must(backend->stream_wait(halves.stream), &error);
+    must(xph_trainer_backward_here(trainer, -1, -1, 0.0, NULL, &error), &error);
 }
 
 typedef enum updating { IMITATES, IMITATES_MELEE, LEARNS } updating;
@@ -239,15 +332,18 @@ static void update(exphil_context *context, updating how, int32_t precision, con
     must(exphil_optimizer_create(model, &adam, &optimizer, &error), &error);
     must(exphil_trainer_create(model, optimizer, NULL, &config, &trainer, &error), &error);
     const exphil_batch batch = batch_of(&spec, info.action_slots, watch->small);
+    played said = {0};
+    if (how == LEARNS) said = make_played(model, &batch);
     for (int i = 0; i < watch->rounds; i++) {
         watch->begin(i);
         if (how == LEARNS)
-            update_by_host(trainer, &batch);
+            update_by_play(trainer, &batch, &said);
         else
             must(exphil_trainer_step_batch(trainer, &batch, &metrics, &error), &error);
         watch->end(i);
     }
     free_batch(&batch);
+    if (said.memory) trainer->device->backend->free(trainer->device, said.memory, said.bytes);
     exphil_trainer_destroy(trainer);
     exphil_optimizer_destroy(optimizer);
     exphil_model_destroy(model);

@@ -575,6 +575,70 @@ typedef struct xph_codes_grad_args {
     void *dtable; /* += */
 } xph_codes_grad_args;
 
+/* Weights of the terms, all 0 or more. */
+typedef struct xph_policy_terms {
+    double surrogate;    /* c: of PPO's clipped surrogate */
+    double clip;         /* epsilon: the ratio counts within 1 - epsilon .. 1 + epsilon */
+    double to_old;       /* beta: KL(old || new) */
+    double to_teacher;   /* k: KL(new || teacher) */
+    double from_teacher; /* k': KL(teacher || new) */
+    double entropy;      /* e: of the entropy, which is subtracted */
+} xph_policy_terms;
+
+/* What a row is to the loss: nothing; played by the policy; decided by the host, and so imitated. */
+enum { XPH_ROW_NONE = 0, XPH_ROW_PLAYED = 1, XPH_ROW_IMITATED = 2 };
+
+/* What comes of a row; kl_... are 0 without what they are measured to. */
+typedef struct xph_policy_result {
+    double loss, surrogate, ratio, clipped; /* clipped: 1 where the gradient of the surrogate is 0 */
+    double apart;                           /* log of the ratio, as a distance */
+    double kl_old, kl_to_teacher, kl_from_teacher, entropy;
+} xph_policy_result;
+
+/* Sums over rows, and what is not finite. */
+typedef struct xph_policy_tally {
+    double rows, loss, miss, ratio, clipped, kl_old, to_teacher, from_teacher, entropy; /* of PLAYED rows */
+    double imitated, nll;                                                               /* of IMITATED rows */
+    double apart;                 /* the largest of the rows */
+    int64_t bad_logit, bad_value; /* the first of dlogits and dvalues that is not finite, -1: none */
+} xph_policy_tally;
+
+/* The loss of learning from play and its gradients. A device may have no kernel for it; one that it has gives the bits of
+ * policy_row.h, and sums of its own order.
+ *
+ * Rows are those of whole streams. LOGS reads the logits y of rows that were played, `stride` of each stream, and leaves logs and
+ * chances (lib/learn/policy.h) of the first `time` of them, `all` together, logit by logit. LOSS is that of the rows of a batch,
+ * which has `time` rows of each of the streams of these numbers. */
+enum { XPH_POLICY_LOGS, XPH_POLICY_LOSS };
+typedef struct xph_policy_loss_args {
+    int32_t part, reserved;
+    int64_t rows, time, heads, logits;
+    const xph_head *head;      /* host, [heads] */
+    const double *temperature; /* host, [heads] */
+    const float *y;            /* [rows, L] */
+    int64_t all;
+    /* LOGS */
+    int64_t stride;
+    double *logs, *chances; /* [L, all] */
+    uint32_t *not_finite;   /* 1 if a logit is not; else it stays. Or NULL */
+    /* LOSS. Of all rows: [all], or [L, all]; old and teacher may be NULL */
+    const double *log_probability, *advantage, *target;
+    const uint8_t *counts;
+    const double *old, *old_chances, *teacher, *teacher_chances;
+    /* of the batch */
+    const int64_t *stream;  /* [rows / time] */
+    const int32_t *actions; /* [rows, heads] */
+    const float *values;    /* [rows] */
+    xph_policy_terms terms;
+    /* one over the rows of each kind, the latter times its weight; weight of the value: the gradients are times these */
+    double scale, imitation, value;
+    float *dlogits, *dvalues;  /* [rows, L] and [rows]; both may be NULL */
+    xph_policy_result *result; /* [rows] or NULL */
+    double *miss;              /* [rows] or NULL: (V - G)^2; of imitated rows -log p of the action */
+    xph_policy_tally *tally;
+    void *scratch;
+} xph_policy_loss_args;
+
 /* Every operation, in the order of its number: XPH_OP_<NAME>, arguments xph_<name>_args, lists of kernels
  * xph_<name>_<set> and xph_cuda_<name>. Whoever has something for each makes it of this list: a name here without its
  * struct or its kernels does not build. product: matrix products and what is made of them, which a CPU set of
@@ -591,7 +655,7 @@ typedef struct xph_codes_grad_args {
     other(NORM2, norm2) other(AXPBY, axpby) other(ROUND, round) other(CAST, cast)                \
     other(SCAN_PACK, scan_pack) other(CLEAR, clear) other(ACTIVATE, activate)                    \
     other(ACTIVATE_GRAD, activate_grad) other(CODES, codes) other(CODES_GRAD, codes_grad)   \
-    other(PACKS, packs)
+    other(PACKS, packs) other(POLICY_LOSS, policy_loss)
 /* clang-format on */
 #define XPH_EACH_OP(each) XPH_OPS(each, each)
 

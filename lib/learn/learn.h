@@ -95,7 +95,8 @@ exphil_status xph_world_check_two(const exphil_world *world, exphil_error *error
 /* What a chunk says to the loss, by row t of stream b: number b * T + t. */
 typedef struct xph_chunk {
     double *advantage, *target; /* [B, T] */
-    double *old, *teacher;      /* [B, T, L] logs, and chances of the same */
+    double *old,
+        *teacher; /* [B, T, L] logs, and chances of the same; where the host computes the loss, as is */
     double *old_chances, *teacher_chances;
     uint8_t *counts;           /* [B, T] XPH_ROW_... */
     xph_policy_result *result; /* [B, T] of the rows of a batch, in its order */
@@ -106,6 +107,27 @@ typedef struct xph_chunk {
     void *mark;                /* of the trainer, before the chunk's updates */
     size_t mark_bytes;
 } xph_chunk;
+
+/* The same for a loss that the device computes: these lie alike on the device and, on their way to it and back, with the host. */
+typedef struct xph_loss_said {
+    double *advantage, *target, *log_probability; /* [B, T] */
+    uint8_t *counts;                              /* [B, T] */
+    int64_t *streams;                             /* of a batch */
+    xph_policy_tally *tally;
+    uint32_t *not_finite;
+    unsigned char *memory;
+    size_t bytes;
+} xph_loss_said;
+typedef struct xph_loss_device {
+    const xph_kernel *kernel; /* NULL: the host computes it */
+    size_t scratch_bytes;
+    xph_loss_said here, host;
+    float *played;                                         /* [B, T + d, L] logits */
+    double *old, *old_chances, *teacher, *teacher_chances; /* [L, B, T] */
+    void *scratch;
+    unsigned char *memory;
+    size_t bytes;
+} xph_loss_device;
 
 /* A batch of some streams of a chunk, and its gradients. */
 typedef struct xph_part {
@@ -134,6 +156,7 @@ struct exphil_learner {
     float *narrow;              /* logits of the teacher over a chunk, all of its rows */
     double *wide;
     xph_chunk chunk;
+    xph_loss_device loss;
     xph_part part;
     unsigned char *memory;
     size_t memory_bytes;

@@ -1,26 +1,9 @@
 /* Improvement by what was played: a chunk's advantages, then some passes over its streams in batches, each of them one
  * update. All sums are in the order of streams and frames, whatever the number of threads. */
-#include "learn/learn.h"
+#include "learn/loss.h"
 #include "learn/returns.h"
 
 /* ---- a chunk -------------------------------------------------------------------------------------------------------------- */
-
-static void logs_of_stream(void *arg, int64_t b, int32_t worker)
-{
-    const struct {
-        exphil_learner *l;
-        const exphil_rollout *r;
-    } *job = arg;
-    const exphil_rollout *r = job->r;
-    xph_chunk *c = &job->l->chunk;
-    const int64_t width = r->policy.logits, from = b * r->rows * width, to = b * r->time * width;
-    (void)worker;
-    xph_policy_logs(&r->policy, r->logits + from, XPH_F32, r->time, c->old + to);
-    xph_policy_chances(&r->policy, c->old + to, r->time, c->old_chances + to);
-    if (!job->l->teacher) return;
-    xph_policy_logs(&r->policy, job->l->narrow + from, XPH_F32, r->time, c->teacher + to);
-    xph_policy_chances(&r->policy, c->teacher + to, r->time, c->teacher_chances + to);
-}
 
 /* Zero in the place of the state that the teacher's last pass left. */
 static exphil_status forget(const exphil_learner *l)
@@ -46,10 +29,15 @@ static exphil_status teach(exphil_learner *l, const exphil_rollout *r, exphil_er
     batch.reset = r->reset;
     exphil_status status =
         xph_feed_measure(&l->taught, xph_model_weights(l->teacher), l->teacher_packed, &plain, &batch, sums);
-    if (status >= 0) status = xph_feed_logits(&l->taught, l->narrow, l->wide);
+    bool finite = true;
+    if (status >= 0 && l->loss.kernel) status = xph_loss_teacher_on_device(l, r, &finite);
+    if (status >= 0 && !l->loss.kernel) {
+        status = xph_feed_logits(&l->taught, l->narrow, l->wide);
+        finite = xph_find_not_finite(l->narrow, r->streams * r->rows * l->shape->logits) < 0;
+    }
     if (status < 0)
         return xph_fail_device(error, l->taught.device, status, "learner: the device failed at the teacher");
-    if (xph_find_not_finite(l->narrow, r->streams * r->rows * l->shape->logits) < 0) return EXPHIL_OK;
+    if (finite) return EXPHIL_OK;
     (void)forget(l); /* of all streams: it may hold what is not finite */
     return xph_fail(error, EXPHIL_E_NUMERIC, "learner: the teacher's logits are not finite");
 }
@@ -58,11 +46,10 @@ static exphil_status prepare(exphil_learner *l, const exphil_rollout *r, exphil_
 {
     if (l->teacher) XPH_TRY(teach(l, r, error));
     xph_learner_value_chunk(l, r);
-    struct {
-        exphil_learner *l;
-        const exphil_rollout *r;
-    } job = {l, r};
-    xph_parallel(l->context, logs_of_stream, &job, r->streams);
+    if (l->loss.kernel)
+        XPH_TRY(xph_loss_chunk_on_device(l, r, error));
+    else
+        xph_loss_chunk_by_host(l, r);
     bool value_only = l->chunks < l->config.value_only;
     l->terms = (xph_policy_terms){.clip = l->config.clip};
     l->imitation = 0.0;
@@ -113,87 +100,6 @@ static exphil_batch batch_of(const exphil_learner *l, int64_t epoch)
     return batch;
 }
 
-typedef struct loss_job {
-    exphil_learner *l;
-    const exphil_rollout *r;
-    const int64_t *streams; /* of the batch */
-    const exphil_forward *forward;
-    double scale, imitation; /* one over the rows of each kind, the latter times its weight */
-} loss_job;
-
-/* What the host did in the policy's place, in row t of a stream, number `at` of the batch: nothing but its probability is asked
- * for. */
-static double imitate(const loss_job *job, const xph_policy_rows *rows, int64_t t, int64_t at)
-{
-    const xph_policy *policy = &job->r->policy;
-    const xph_chunk *c = &job->l->chunk;
-    float *dlogits = job->imitation > 0.0 ? job->l->part.dlogits + at * policy->logits : NULL;
-    return xph_policy_imitate(policy, rows->action + t * policy->heads, c->logs + at * policy->logits,
-                              c->chances + at * policy->logits, job->imitation, dlogits, XPH_F32);
-}
-
-static void loss_of_stream(void *arg, int64_t i, int32_t worker)
-{
-    const loss_job *job = arg;
-    exphil_learner *l = job->l;
-    const exphil_rollout *r = job->r;
-    const xph_chunk *c = &l->chunk;
-    const int64_t width = r->policy.logits, b = job->streams[i];
-    const int64_t at = i * r->time, from = b * r->time, played = b * r->rows;
-    const float *logits = job->forward->logits, *values = job->forward->values;
-    const xph_policy_rows rows = {.count = r->time,
-                                  .action = r->actions + played * r->policy.heads,
-                                  .log_probability = r->log_probability + played,
-                                  .advantage = c->advantage + from,
-                                  .counts = c->counts + from,
-                                  .old = c->old + from * width,
-                                  .old_chances = c->old_chances + from * width,
-                                  .teacher = l->teacher ? c->teacher + from * width : NULL,
-                                  .teacher_chances = l->teacher ? c->teacher_chances + from * width : NULL};
-    (void)worker;
-    xph_policy_logs(&r->policy, logits + at * width, XPH_F32, r->time, c->logs + at * width);
-    xph_policy_chances(&r->policy, c->logs + at * width, r->time, c->chances + at * width);
-    xph_policy_loss(&r->policy, &l->terms, &rows, c->logs + at * width, c->chances + at * width, job->scale,
-                    l->part.dlogits + at * width, XPH_F32, c->result + at);
-    for (int64_t t = 0; t < r->time; t++) {
-        const uint8_t what = rows.counts[t];
-        const double miss = what == XPH_ROW_PLAYED ? (double)values[at + t] - c->target[from + t] : 0.0;
-        c->miss[at + t] = miss * miss;
-        l->part.dvalues[at + t] = (float)(2.0 * l->config.value * job->scale * miss);
-        if (what == XPH_ROW_IMITATED) c->miss[at + t] = imitate(job, &rows, t, at + t);
-    }
-}
-
-/* Sums over the rows of a batch, or of several. */
-typedef struct tally {
-    double rows, loss, miss, ratio, clipped, kl_old, to_teacher, from_teacher, entropy, norm, batches;
-    double imitated, nll;      /* rows that the host decided */
-    double apart, first_apart; /* the largest of the rows; of the rows of the first batch */
-} tally;
-
-static void add_rows(const exphil_learner *l, const exphil_rollout *r, const int64_t *streams, tally *sum)
-{
-    const xph_chunk *c = &l->chunk;
-    for (int64_t i = 0; i < l->each; i++)
-        for (int64_t t = 0; t < r->time; t++) {
-            const xph_policy_result *row = &c->result[i * r->time + t];
-            const uint8_t what = c->counts[streams[i] * r->time + t];
-            sum->imitated += what == XPH_ROW_IMITATED;
-            sum->nll += what == XPH_ROW_IMITATED ? c->miss[i * r->time + t] : 0.0;
-            if (what != XPH_ROW_PLAYED) continue;
-            sum->rows += 1.0;
-            sum->loss += row->loss + l->config.value * c->miss[i * r->time + t];
-            sum->miss += c->miss[i * r->time + t];
-            sum->ratio += row->ratio;
-            sum->clipped += row->clipped;
-            sum->kl_old += row->kl_old;
-            sum->to_teacher += row->kl_to_teacher;
-            sum->from_teacher += row->kl_from_teacher;
-            sum->entropy += row->entropy;
-            if (row->apart > sum->apart) sum->apart = row->apart;
-        }
-}
-
 static int64_t count_rows(const exphil_learner *l, const exphil_rollout *r, const int64_t *streams,
                           uint8_t what)
 {
@@ -203,37 +109,25 @@ static int64_t count_rows(const exphil_learner *l, const exphil_rollout *r, cons
     return rows;
 }
 
-static double mean(double sum, double rows)
-{
-    return rows > 0.0 ? sum / rows : 0.0;
-}
-
-static double loss_of(const exphil_learner *l, const tally *sum)
-{
-    double loss = mean(sum->loss, sum->rows);
-    return l->imitation > 0.0 ? loss + l->imitation * mean(sum->nll, sum->imitated) : loss;
-}
-
-/* learns: makes the update; else only looks. */
 static exphil_status run_batch(exphil_learner *l, const exphil_rollout *r, const int64_t *streams,
-                               int64_t epoch, bool learns, tally *sum, exphil_error *error)
+                               int64_t epoch, bool learns, xph_tally *sum, exphil_error *error)
 {
-    exphil_forward forward = EXPHIL_FORWARD_INIT;
     exphil_metrics metrics = EXPHIL_METRICS_INIT;
+    xph_tally own = {0};
     const int64_t rows = count_rows(l, r, streams, XPH_ROW_PLAYED),
                   imitated = count_rows(l, r, streams, XPH_ROW_IMITATED);
     if (!rows && !(imitated && l->imitation > 0.0)) return EXPHIL_OK;
     for (int64_t i = 0; i < l->each; i++) gather_stream(l, r, i, streams[i]);
     const exphil_batch batch = batch_of(l, epoch);
-    XPH_TRY(xph_trainer_forward(l->trainer, &batch, l->part.states, &forward, error));
-    loss_job job = {l, r, streams, &forward, mean(1.0, (double)rows), mean(l->imitation, (double)imitated)};
-    tally own = {0};
-    xph_parallel(l->context, loss_of_stream, &job, l->each);
-    add_rows(l, r, streams, &own);
-    add_rows(l, r, streams, sum);
-    if (!learns) return exphil_trainer_abandon(l->trainer, error);
-    XPH_TRY(exphil_trainer_backward(l->trainer, l->part.dlogits, l->part.dvalues, loss_of(l, &own), &metrics,
-                                    error));
+    const xph_loss_job job = {.l = l,
+                              .r = r,
+                              .streams = streams,
+                              .scale = xph_mean(1.0, (double)rows),
+                              .imitation = xph_mean(l->imitation, (double)imitated),
+                              .learns = learns};
+    XPH_TRY(
+        (l->loss.kernel ? xph_loss_on_device : xph_loss_by_host)(&job, &batch, &own, sum, &metrics, error));
+    if (!learns) return EXPHIL_OK;
     if (sum->batches == 0.0) sum->first_apart = own.apart;
     sum->norm += metrics.gradient_norm;
     sum->batches += 1.0;
@@ -256,9 +150,9 @@ static void shuffle(exphil_learner *l, int64_t epoch)
 
 /* One pass over all streams. */
 static exphil_status run_epoch(exphil_learner *l, const exphil_rollout *r, int64_t epoch, bool learns,
-                               tally *sum, exphil_error *error)
+                               xph_tally *sum, exphil_error *error)
 {
-    *sum = (tally){0};
+    *sum = (xph_tally){0};
     shuffle(l, epoch);
     for (int64_t first = 0; first < l->streams; first += l->each) {
         if (xph_cancelled(l->context))
@@ -296,7 +190,7 @@ static double unexplained(const exphil_learner *l, const exphil_rollout *r)
         rows += 1.0;
         sum += c->target[i];
     }
-    const double middle = mean(sum, rows);
+    const double middle = xph_mean(sum, rows);
     for (int64_t b = 0; b < r->streams; b++)
         for (int64_t t = 0; t < r->time; t++) {
             int64_t i = b * r->time + t;
@@ -308,20 +202,20 @@ static double unexplained(const exphil_learner *l, const exphil_rollout *r)
     return rows > 0.0 ? xph_unexplained(miss, square, rows * middle * middle) : 0.0;
 }
 
-static void note_tally(const exphil_learner *l, const tally *sum, exphil_learner_metrics *m)
+static void note_tally(const exphil_learner *l, const xph_tally *sum, exphil_learner_metrics *m)
 {
     const double rows = sum->rows;
     m->rows = (int64_t)rows;
     m->imitated = (int64_t)sum->imitated;
-    m->loss = loss_of(l, sum);
-    m->value_loss = mean(sum->miss, rows);
-    m->ratio = mean(sum->ratio, rows);
-    m->clipped = mean(sum->clipped, rows);
-    m->kl_old = mean(sum->kl_old, rows);
-    m->kl_to_teacher = mean(sum->to_teacher, rows);
-    m->kl_from_teacher = mean(sum->from_teacher, rows);
-    m->entropy = mean(sum->entropy, rows);
-    m->nll = mean(sum->nll, sum->imitated);
+    m->loss = xph_tally_loss(l, sum);
+    m->value_loss = xph_mean(sum->miss, rows);
+    m->ratio = xph_mean(sum->ratio, rows);
+    m->clipped = xph_mean(sum->clipped, rows);
+    m->kl_old = xph_mean(sum->kl_old, rows);
+    m->kl_to_teacher = xph_mean(sum->to_teacher, rows);
+    m->kl_from_teacher = xph_mean(sum->from_teacher, rows);
+    m->entropy = xph_mean(sum->entropy, rows);
+    m->nll = xph_mean(sum->nll, sum->imitated);
     if (sum->batches > 0.0) m->gradient_norm = sum->norm / sum->batches;
 }
 
@@ -343,10 +237,10 @@ static exphil_status make_mark(exphil_learner *l, exphil_error *error)
 static exphil_status settle(exphil_learner *l, const exphil_rollout *r, exphil_learner_metrics *m,
                             exphil_error *error)
 {
-    tally whole;
+    xph_tally whole;
     if (l->config.most_kl >= XPH_KL_NEVER) return EXPHIL_OK;
     XPH_TRY(run_epoch(l, r, l->config.epochs, false, &whole, error));
-    m->kl_old = mean(whole.kl_old, whole.rows);
+    m->kl_old = xph_mean(whole.kl_old, whole.rows);
     if (m->kl_old <= l->config.most_kl) return EXPHIL_OK;
     m->taken_back = 1;
     return xph_trainer_return(l->trainer, l->chunk.mark, error);
@@ -355,7 +249,7 @@ static exphil_status settle(exphil_learner *l, const exphil_rollout *r, exphil_l
 static exphil_status learn(exphil_learner *l, const exphil_rollout *r, exphil_learner_metrics *m,
                            exphil_error *error)
 {
-    tally sum = {0};
+    xph_tally sum = {0};
     XPH_TRY(xph_learner_shape(l, r, error));
     XPH_TRY(make_mark(l, error));
     XPH_TRY(prepare(l, r, error));

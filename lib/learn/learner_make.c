@@ -1,6 +1,6 @@
 /* A learner is made: its configuration, what its trainer and its teacher must be, and the memory that the first chunk gives a
  * shape. */
-#include "learn/learn.h"
+#include "learn/loss.h"
 #include "learn/returns.h"
 
 /* ---- configuration ------------------------------------------------------------------------------------------------- */
@@ -113,30 +113,31 @@ static size_t cut_all(exphil_learner *l, const exphil_rollout *r, unsigned char 
     const xph_model_shape *s = l->shape;
     xph_cutter c = {base, 0};
     int64_t rows = r->streams * r->time, some = l->each * r->time, all = r->streams * r->rows;
+    const int64_t by_host = l->loss.kernel ? 0 : 1, taught = l->teacher ? by_host : 0;
     l->chunk.advantage = xph_cut(&c, rows, 1, sizeof(double));
     l->chunk.target = xph_cut(&c, rows, 1, sizeof(double));
-    l->chunk.old = xph_cut(&c, rows, s->logits, sizeof(double));
-    l->chunk.old_chances = xph_cut(&c, rows, s->logits, sizeof(double));
-    l->chunk.teacher = xph_cut(&c, l->teacher ? rows : 0, s->logits, sizeof(double));
-    l->chunk.teacher_chances = xph_cut(&c, l->teacher ? rows : 0, s->logits, sizeof(double));
+    l->chunk.old = xph_cut(&c, rows * by_host, s->logits, sizeof(double));
+    l->chunk.old_chances = xph_cut(&c, rows * by_host, s->logits, sizeof(double));
+    l->chunk.teacher = xph_cut(&c, rows * taught, s->logits, sizeof(double));
+    l->chunk.teacher_chances = xph_cut(&c, rows * taught, s->logits, sizeof(double));
     l->chunk.counts = xph_cut(&c, rows, 1, 1);
-    l->chunk.result = xph_cut(&c, some, 1, sizeof(xph_policy_result));
-    l->chunk.logs = xph_cut(&c, some, s->logits, sizeof(double));
-    l->chunk.chances = xph_cut(&c, some, s->logits, sizeof(double));
-    l->chunk.miss = xph_cut(&c, some, 1, sizeof(double));
+    l->chunk.result = xph_cut(&c, some * by_host, 1, sizeof(xph_policy_result));
+    l->chunk.logs = xph_cut(&c, some * by_host, s->logits, sizeof(double));
+    l->chunk.chances = xph_cut(&c, some * by_host, s->logits, sizeof(double));
+    l->chunk.miss = xph_cut(&c, some * by_host, 1, sizeof(double));
     l->chunk.scaled = xph_cut(&c, r->rows, 1, sizeof(float));
     l->chunk.value = xph_cut(&c, r->time + 1, 1, sizeof(float));
     l->chunk.ones = xph_cut(&c, all, 1, sizeof(float));
-    l->narrow = xph_cut(&c, l->teacher ? all : 0, s->logits, sizeof(float));
-    l->wide = xph_cut(&c, l->teacher ? all : 0, s->logits, sizeof(double));
+    l->narrow = xph_cut(&c, all * taught, s->logits, sizeof(float));
+    l->wide = xph_cut(&c, all * taught, s->logits, sizeof(double));
     l->part.floats = xph_cut(&c, some, s->floats, sizeof(float));
     l->part.ids = xph_cut(&c, some, s->ids, sizeof(int32_t));
     l->part.past = xph_cut(&c, some, s->slots * s->heads, sizeof(int32_t));
     l->part.actions = xph_cut(&c, some, s->heads, sizeof(int32_t));
     l->part.mask = xph_cut(&c, some, 1, sizeof(float));
     l->part.reset = xph_cut(&c, some, 1, 1);
-    l->part.dlogits = xph_cut(&c, some, s->logits, sizeof(float));
-    l->part.dvalues = xph_cut(&c, some, 1, sizeof(float));
+    l->part.dlogits = xph_cut(&c, some * by_host, s->logits, sizeof(float));
+    l->part.dvalues = xph_cut(&c, some * by_host, 1, sizeof(float));
     l->part.states = xph_cut(&c, l->each * s->state, (int64_t)s->real_bytes, 1);
     l->part.order = xph_cut(&c, r->streams, 1, sizeof(int64_t));
     return c.at;
@@ -177,9 +178,15 @@ static exphil_status make_shape(exphil_learner *l, const exphil_rollout *r, exph
                         (long long)l->config.burn_in, (long long)r->time);
     XPH_TRY(check_trainer_shape(l->trainer, each, r->time, error));
     l->each = each;
+    xph_loss_choose(l, r);
     size_t bytes = cut_all(l, r, NULL);
     unsigned char *memory = xph_calloc(l->context, 1, bytes);
     if (!memory) return xph_no_memory(bytes, error);
+    exphil_status status = xph_loss_make(l, r, error);
+    if (status < 0) {
+        xph_free(l->context, memory, bytes);
+        return status;
+    }
     l->memory = memory;
     l->memory_bytes = bytes;
     cut_all(l, r, memory);
@@ -208,6 +215,7 @@ exphil_status xph_learner_shape(exphil_learner *l, const exphil_rollout *r, exph
 static void free_learner(exphil_learner *l)
 {
     exphil_context *context = l->context;
+    xph_loss_drop(l);
     xph_free(context, l->memory, l->memory_bytes);
     xph_free(context, l->chunk.mark, l->chunk.mark_bytes);
     xph_feed_destroy(&l->taught);

@@ -1,20 +1,10 @@
 /* See policy.h. Exponentials are most of the work: rows are taken in strips, so that they are computed several at a time. */
 #include "learn/policy.h"
 
+#include "device/policy_row.h"
 #include "learn/powers.h"
 
 enum { STRIP = 1024, CLASSES_MOST = STRIP }; /* numbers on the stack; of a head */
-
-/* The logarithms of 1 + e^x and 1 + e^-x. */
-typedef struct softplus {
-    double up, down;
-} softplus;
-
-static softplus softplus_of(double x)
-{
-    double rest = xph_power(x > 0.0 ? -x : x), more = rest < 1e-8 ? rest : xph_log_double(1.0 + rest);
-    return (softplus){(x > 0.0 ? x : 0.0) + more, (-x > 0.0 ? -x : 0.0) + more};
-}
 
 /* ---- distributions ---------------------------------------------------------------------------------------------------- */
 
@@ -77,7 +67,7 @@ void xph_policy_chances(const xph_policy *policy, const double *logs, int64_t ro
         const xph_head *head = &policy->head[h];
         for (int64_t t = 0; head->kind == EXPHIL_BERNOULLI && t < rows; t++)
             for (int64_t i = t * width + head->first; i < t * width + head->first + head->count; i++)
-                chances[i] = -softplus_of(logs[i]).down;
+                chances[i] = -xph_bit_of(logs[i]).down;
     }
     xph_powers(chances, rows * width);
 }
@@ -90,7 +80,7 @@ double xph_policy_log_probability(const xph_policy *policy, const double *logs, 
         const double *log = logs + head->first;
         if (head->kind == EXPHIL_CATEGORICAL) sum += log[action[h]];
         for (int32_t i = 0; head->kind == EXPHIL_BERNOULLI && i < head->count; i++) {
-            softplus s = softplus_of(log[i]);
+            xph_bit s = xph_bit_of(log[i]);
             sum -= action[h] >> i & 1 ? s.down : s.up;
         }
     }
@@ -99,78 +89,18 @@ double xph_policy_log_probability(const xph_policy *policy, const double *logs, 
 
 /* ---- the loss ------------------------------------------------------------------------------------------------------- */
 
-/* What the surrogate asks of log p: its gradient is advance * (gradient of log p). */
-static double surrogate(const xph_policy_terms *terms, double advantage, double ratio,
-                        xph_policy_result *result)
+static void head_of_row(const xph_policy_terms *terms, const xph_head *head, const xph_policy_head *one,
+                        double advance, xph_policy_result *result, double *restrict gradient)
 {
-    double low = 1.0 - terms->clip, high = 1.0 + terms->clip;
-    double bounded = ratio < low ? low : ratio > high ? high : ratio;
-    double free = ratio * advantage, held = bounded * advantage;
-    result->ratio = ratio;
-    result->clipped = held < free ? 1.0 : 0.0;
-    result->surrogate = held < free ? held : free;
-    return held < free ? 0.0 : -terms->surrogate * free;
-}
-
-/* One head of one row: what the policy, the one that played and the teacher say, each by its logs and chances. */
-typedef struct one_head {
-    const double *log, *p, *old, *old_p, *teacher, *teacher_p;
-    int32_t count, action;
-} one_head;
-
-/* Gradients are those by the scaled logits. */
-static void categorical(const xph_policy_terms *terms, const one_head *h, double advance,
-                        xph_policy_result *result, double *restrict gradient)
-{
-    const double *log = h->log, *p = h->p, *old = h->old, *teacher = h->teacher;
-    double entropy = 0.0, to_old = 0.0, to = 0.0, from = 0.0;
-    for (int32_t i = 0; i < h->count; i++) {
-        entropy -= p[i] * log[i];
-        if (old) to_old += h->old_p[i] * (old[i] - log[i]);
-        if (teacher) to += p[i] * (log[i] - teacher[i]);
-        if (teacher) from += h->teacher_p[i] * (teacher[i] - log[i]);
+    for (int32_t i = 0; head->kind == EXPHIL_BERNOULLI && i < head->count; i++) {
+        const xph_policy_unit unit = xph_bit_unit(one, i);
+        xph_policy_add(result, &unit);
+        gradient[i] = xph_bit_gradient(terms, one, advance, i);
     }
-    for (int32_t i = 0; i < h->count; i++) {
-        double d =
-            advance * ((i == h->action ? 1.0 : 0.0) - p[i]) + terms->entropy * p[i] * (log[i] + entropy);
-        if (old) d += terms->to_old * (p[i] - h->old_p[i]);
-        if (teacher) d += terms->to_teacher * p[i] * (log[i] - teacher[i] - to);
-        if (teacher) d += terms->from_teacher * (p[i] - h->teacher_p[i]);
-        gradient[i] = d;
-    }
-    result->entropy += entropy;
-    result->kl_old += to_old;
-    result->kl_to_teacher += to;
-    result->kl_from_teacher += from;
-}
-
-/* KL between two bits; p: the chance of the first. */
-static double bit_divergence(softplus a, double p, softplus b)
-{
-    return p * (b.down - a.down) + (1.0 - p) * (b.up - a.up);
-}
-
-static void bits(const xph_policy_terms *terms, const one_head *h, double advance, xph_policy_result *result,
-                 double *restrict gradient)
-{
-    for (int32_t i = 0; i < h->count; i++) {
-        const double y = h->log[i], p = h->p[i], spread = p * (1.0 - p);
-        const softplus own = softplus_of(y);
-        double d = advance * ((double)(h->action >> i & 1) - p) + terms->entropy * spread * y;
-        result->entropy += p * own.down + (1.0 - p) * own.up;
-        if (h->old) {
-            result->kl_old += bit_divergence(softplus_of(h->old[i]), h->old_p[i], own);
-            d += terms->to_old * (p - h->old_p[i]);
-        }
-        if (h->teacher) {
-            const softplus taught = softplus_of(h->teacher[i]);
-            result->kl_to_teacher += bit_divergence(own, p, taught);
-            result->kl_from_teacher += bit_divergence(taught, h->teacher_p[i], own);
-            d += terms->to_teacher * spread * (y - h->teacher[i]);
-            d += terms->from_teacher * (p - h->teacher_p[i]);
-        }
-        gradient[i] = d;
-    }
+    if (head->kind == EXPHIL_BERNOULLI) return;
+    const xph_policy_unit unit = xph_classes_unit(one, head->count);
+    xph_policy_add(result, &unit);
+    for (int32_t i = 0; i < head->count; i++) gradient[i] = xph_class_gradient(terms, one, &unit, advance, i);
 }
 
 /* A call of xph_policy_loss. */
@@ -203,23 +133,18 @@ static void loss_of_row(const loss_call *c, int64_t t, double advance, xph_polic
     for (int64_t h = 0; h < c->policy->heads; h++) {
         const xph_head *head = &c->policy->head[h];
         const int64_t at = t * c->policy->logits + head->first;
-        const one_head one = {.log = c->logs + at,
-                              .p = c->chances + at,
-                              .old = rows->old ? rows->old + at : NULL,
-                              .old_p = rows->old ? rows->old_chances + at : NULL,
-                              .teacher = rows->teacher ? rows->teacher + at : NULL,
-                              .teacher_p = rows->teacher ? rows->teacher_chances + at : NULL,
-                              .count = head->count,
-                              .action = rows->action[t * c->policy->heads + h]};
-        if (head->kind == EXPHIL_BERNOULLI)
-            bits(terms, &one, advance, result, by_logit);
-        else
-            categorical(terms, &one, advance, result, by_logit);
+        const xph_policy_head one = {.log = c->logs + at,
+                                     .p = c->chances + at,
+                                     .old = rows->old ? rows->old + at : NULL,
+                                     .old_p = rows->old ? rows->old_chances + at : NULL,
+                                     .teacher = rows->teacher ? rows->teacher + at : NULL,
+                                     .teacher_p = rows->teacher ? rows->teacher_chances + at : NULL,
+                                     .step = 1,
+                                     .action = rows->action[t * c->policy->heads + h]};
+        head_of_row(terms, head, &one, advance, result, by_logit);
         if (c->gradient) give(c, by_logit, h, at);
     }
-    result->loss = -terms->surrogate * result->surrogate + terms->to_old * result->kl_old +
-                   terms->to_teacher * result->kl_to_teacher + terms->from_teacher * result->kl_from_teacher -
-                   terms->entropy * result->entropy;
+    result->loss = xph_policy_row_loss(terms, result);
 }
 
 /* A row of which nothing comes. */
@@ -247,7 +172,8 @@ static void loss_of_strip(const loss_call *c, int64_t first, int64_t count, xph_
             continue;
         }
         result[t].apart = apart[i] < 0.0 ? -apart[i] : apart[i];
-        loss_of_row(c, t, surrogate(c->terms, rows->advantage[t], ratio[i], &result[t]), &result[t]);
+        loss_of_row(c, t, xph_policy_surrogate(c->terms, rows->advantage[t], ratio[i], &result[t]),
+                    &result[t]);
     }
 }
 
@@ -260,11 +186,10 @@ void xph_policy_loss(const xph_policy *policy, const xph_policy_terms *terms, co
         loss_of_strip(&c, first, rows->count - first < STRIP ? rows->count - first : STRIP, result);
 }
 
-/* At the probability that it has, the surrogate of an action with advantage 1 has the gradient of its log-probability. */
 double xph_policy_imitate(const xph_policy *policy, const int32_t *action, const double *logs,
                           const double *chances, double scale, void *gradient, xph_type type)
 {
-    static const xph_policy_terms terms = {.surrogate = 1.0, .clip = 1.0};
+    static const xph_policy_terms terms = XPH_POLICY_IMITATES;
     const xph_policy_rows row = {.count = 1, .action = action};
     const loss_call c = {policy, &terms, &row, logs, chances, scale, gradient, type};
     xph_policy_result unused = {0};

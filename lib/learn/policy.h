@@ -21,19 +21,6 @@ void xph_policy_chances(const xph_policy *policy, const double *logs, int64_t ro
 /* Log-probability of an action [A] by the logs [L] of its row: the sum over heads. */
 double xph_policy_log_probability(const xph_policy *policy, const double *logs, const int32_t *action);
 
-/* Weights of the terms, all 0 or more. */
-typedef struct xph_policy_terms {
-    double surrogate;    /* c: of PPO's clipped surrogate */
-    double clip;         /* epsilon: the ratio counts within 1 - epsilon .. 1 + epsilon */
-    double to_old;       /* beta: KL(old || new) */
-    double to_teacher;   /* k: KL(new || teacher) */
-    double from_teacher; /* k': KL(teacher || new) */
-    double entropy;      /* e: of the entropy, which is subtracted */
-} xph_policy_terms;
-
-/* What a row is to the loss: nothing; played by the policy; decided by the host, and so imitated. */
-enum { XPH_ROW_NONE = 0, XPH_ROW_PLAYED = 1, XPH_ROW_IMITATED = 2 };
-
 /* Rows as they were played. */
 typedef struct xph_policy_rows {
     int64_t count;
@@ -46,13 +33,6 @@ typedef struct xph_policy_rows {
     const double *teacher;         /* [n, L] logs; NULL: none */
     const double *teacher_chances;
 } xph_policy_rows;
-
-/* What comes of a row; kl_... are 0 without what they are measured to. */
-typedef struct xph_policy_result {
-    double loss, surrogate, ratio, clipped; /* clipped: 1 where the gradient of the surrogate is 0 */
-    double apart;                           /* log of the ratio, as a distance */
-    double kl_old, kl_to_teacher, kl_from_teacher, entropy;
-} xph_policy_result;
 
 /* Loss of each row by its logs and chances, in result [n], and scale times its gradient by the logits, in gradient [n, L] of
  * this type; gradient NULL: not wanted.

@@ -20,14 +20,14 @@ static exphil_status host_block(const exphil_trainer *trainer, size_t bytes, voi
 }
 
 /* The net of this shape could be made, so that products do not overflow. */
-exphil_status xph_split_make(exphil_trainer *trainer, bool states, exphil_error *error)
+exphil_status xph_split_make(exphil_trainer *trainer, bool states, bool by_host, exphil_error *error)
 {
     const xph_model_shape *shape = xph_model_shape_of(trainer->model);
     xph_split *split = &trainer->split;
     size_t rows = (size_t)(trainer->feed.batch * trainer->feed.time);
     split->logits_bytes = rows * (size_t)shape->logits * shape->real_bytes;
     split->values_bytes = shape->value ? rows * shape->real_bytes : 0;
-    XPH_TRY(host_block(trainer, split->logits_bytes, &split->logits, error));
-    XPH_TRY(host_block(trainer, split->values_bytes, &split->values, error));
+    if (by_host) XPH_TRY(host_block(trainer, split->logits_bytes, &split->logits, error));
+    if (by_host) XPH_TRY(host_block(trainer, split->values_bytes, &split->values, error));
     return states ? host_block(trainer, trainer->feed.state_bytes, &split->states, error) : EXPHIL_OK;
 }

@@ -153,11 +153,11 @@ enum {
 
 /* Between forward and backward by the host. */
 typedef struct xph_split {
-    bool open;
+    bool open, here;       /* here: gradients are made on the device */
     int64_t frames, epoch; /* of the batch */
     int64_t began;         /* ns */
     /* Host memory that copies need not stage: what the device gives, and then takes in the same place. values NULL: no
-     * value head. */
+     * value head, or the loss is not the host's. */
     void *logits, *values, *states;
     size_t logits_bytes, values_bytes;
 } xph_split;
@@ -295,10 +295,24 @@ exphil_status xph_update_send(exphil_trainer *trainer, int64_t frames, int64_t e
 /* exphil_trainer_forward, with states [B, state] as reals, or NULL. */
 exphil_status xph_trainer_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
                                   exphil_forward *forward, exphil_error *error);
+/* The same for a loss that is computed on the device: what forward left there, and where it takes the gradients, all as in the
+ * net; work on the stream comes between. Whoever computes it waits for that before backward or exphil_trainer_abandon.
+ * values and dvalues are NULL without a value head. */
+typedef struct xph_halves {
+    xph_stream *stream;
+    const void *logits, *values;
+    const int32_t *actions;
+    void *dlogits, *dvalues;
+} xph_halves;
+exphil_status xph_trainer_forward_here(exphil_trainer *trainer, const exphil_batch *batch, const void *states,
+                                       xph_halves *halves, exphil_error *error);
+/* exphil_trainer_backward; bad_...: the first of the gradients that is not finite, -1: none. */
+exphil_status xph_trainer_backward_here(exphil_trainer *trainer, int64_t bad_logit, int64_t bad_value,
+                                        double loss, exphil_metrics *metrics, exphil_error *error);
 /* EXPHIL_E_UNSUPPORTED: settings that a loss of the host's does not go with. */
 exphil_status xph_split_possible(const exphil_trainer *trainer, exphil_error *error);
-/* Made once for a shape, states when they are first wanted; dropped with the shape. */
-exphil_status xph_split_make(exphil_trainer *trainer, bool states, exphil_error *error);
+/* Made once for a shape, states, and what the host computes with, when they are first wanted; dropped with the shape. */
+exphil_status xph_split_make(exphil_trainer *trainer, bool states, bool by_host, exphil_error *error);
 void xph_split_drop(exphil_trainer *trainer);
 /* Tells the device where the optimizer stands: after creation and resume. good: updates since the loss scale
  * changed. */
