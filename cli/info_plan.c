@@ -38,6 +38,12 @@ static plan_shape heads_shape(const void *args)
                  {"logits", ARGS(heads)->logits});
 }
 
+static plan_shape linear_grad_shape(const void *args)
+{
+    const xph_linear_grad_args *a = args;
+    return SHAPE({"rows", a->rows}, {"in", a->in}, {"out", a->out});
+}
+
 static plan_shape codes_shape(const void *args)
 {
     return SHAPE({"rows", ARGS(codes)->rows}, {"width", ARGS(codes)->width}, {"heads", ARGS(codes)->heads});
@@ -51,8 +57,7 @@ static plan_shape shape_of(enum xph_op_number op, const void *args)
     case XPH_OP_LINEAR:
         return SHAPE({"rows", ARGS(linear)->rows}, {"in", ARGS(linear)->in}, {"out", ARGS(linear)->out});
     case XPH_OP_LINEAR_GRAD:
-        return SHAPE({"rows", ARGS(linear_grad)->rows}, {"in", ARGS(linear_grad)->in},
-                     {"out", ARGS(linear_grad)->out});
+        return linear_grad_shape(args);
     case XPH_OP_NORM:
     case XPH_OP_NORM_GRAD:
         return SHAPE({"rows", ARGS(norm)->rows}, {"width", ARGS(norm)->width});

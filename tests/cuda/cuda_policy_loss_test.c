@@ -467,6 +467,7 @@ static void what_is_not_finite_is_told(void **state)
         played p = draw(3 * POLICIES); /* 114 rows of the first policy */
         const int64_t at[] = {bad[i].row, p.rows - 1};
         assert_int_equal(p.rows, 114);
+        for (int64_t k = 0; k < p.rows * p.policy.logits; k++) p.now[k] = (float)case_uniform(-3, 3);
         p.terms = terms[0];
         for (size_t k = 0; k < 2; k++) {
             const int64_t to = p.stream[at[k] / p.time] * p.time + at[k] % p.time;

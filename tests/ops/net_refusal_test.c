@@ -33,7 +33,8 @@ static size_t real_scratch(xph_device *device, const refusing *one, const void *
 
 static bool is_net(xph_op op)
 {
-    return op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK && op != XPH_OP_PACKS && op != XPH_OP_POLICY_LOSS;
+    return op != XPH_OP_LINEAR_PACK && op != XPH_OP_SCAN_PACK && op != XPH_OP_PACKS &&
+           op != XPH_OP_POLICY_LOSS;
 }
 
 /* Linears have none in any candidate. */

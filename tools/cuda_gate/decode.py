@@ -192,7 +192,7 @@ UNIFORMS = {"UIADD3": "IADD3", "UIMAD": "IMAD", "ULEA": "LEA", "USHF": "SHF", "U
             "UVIADD": "VIADD"}
 USED = {"IMAD": "X WIDE HI U32", "IADD3": "X", "LEA": "X HI SX32", "SHF": "L R U32 S32 U64 S64 HI", "LOP3": "LUT", "PLOP3": "LUT",
         "ISETP": "U32 EX AND OR XOR", "LDC": "64 128 U8 S8 U16 S16", "VOTE": "ANY ALL", "FLO": "U32 SH", "BAR": "SYNC ARV",
-        "WARPSYNC": "ALL", "BRA": "DIV", "CS2R": "32", "VIMNMX": "U32",
+        "WARPSYNC": "ALL", "BRA": "DIV U", "CS2R": "32", "VIMNMX": "U32",
         "VIMNMX3": "U32", "VIADDMNMX": "U32", "IMNMX": "U32", "SGXT": "U32"}
 
 
@@ -305,7 +305,8 @@ class Decoder:
         return self.compared(guard, "FSETP", modifiers, flags, operands)
 
     def do_dsetp(self, index, guard, modifiers, flags, operands):
-        return self.compared(guard, "DSETP", modifiers, flags, operands)
+        less = {"MIN": "LT", "MAX": "GT"}  # the half of a minimum that says which
+        return self.compared(guard, "DSETP", [less.get(m, m) for m in modifiers], flags, operands)
 
     def do_fsel(self, index, guard, modifiers, flags, operands):
         return self.line(guard, "SEL", flags, 0, 0, operands)
