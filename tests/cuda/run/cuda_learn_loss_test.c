@@ -8,6 +8,11 @@
 #include <math.h>
 
 enum { CHUNKS = 2, LANES = 4 };
+#if defined(EXPHIL_SANITIZE) /* five times as slow, and about other mistakes */
+enum { RUNS = 1, LOST_EVERY = 301 };
+#else
+enum { RUNS = 4, LOST_EVERY = 37 };
+#endif
 
 static void late(void)
 {
@@ -138,7 +143,7 @@ static void an_update_is_the_host_s(void **state)
 {
     static const char *const patterns[] = {"gru attention", "mamba"};
     late();
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < RUNS; i++) {
         learn_plan plan = plan_of(patterns[i % 2]);
         plan.precision = i < 2 ? EXPHIL_PRECISION_F32 : i < 3 ? EXPHIL_PRECISION_TF32 : EXPHIL_PRECISION_BF16;
         plan.model.heads = (int32_t)(i % 2);
@@ -296,7 +301,7 @@ static void the_device_may_be_lost(void **state)
     late();
     learn_plan plan = plan_of("gru");
     plan.learner.epochs = 1;
-    for (int64_t fails = 1, done = 0; !done; fails += 37) {
+    for (int64_t fails = 1, done = 0; !done; fails += LOST_EVERY) {
         noise n = {.fail_at = 0};
         learn_run run = learn_begin(&plan);
         const exphil_world world = noise_world(&n, plan.lanes);
