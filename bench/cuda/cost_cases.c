@@ -112,14 +112,14 @@ static exphil_spec spec_of(bool melee)
     return spec;
 }
 
-static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, bool melee, bool value,
-                              bool small)
+static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, const char *blocks, bool melee,
+                              bool value, bool small)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_model *model = NULL;
     config.spec = spec;
-    config.blocks = "mamba*2";
+    config.blocks = blocks;
     config.hidden = small ? SMALL_HIDDEN : HIDDEN;
     config.seed = 1;
     config.no_previous_action = !melee;
@@ -311,8 +311,10 @@ static void update_by_play(exphil_trainer *trainer, const exphil_batch *batch, p
 }
 
 typedef enum updating { IMITATES, IMITATES_MELEE, LEARNS } updating;
+static const char two_of_mamba[] = "mamba*2";
 
-static void update(exphil_context *context, updating how, int32_t precision, const cost_watch *watch)
+static void update(exphil_context *context, updating how, const char *blocks, int32_t precision,
+                   const cost_watch *watch)
 {
     const bool melee = how == IMITATES_MELEE;
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -323,7 +325,7 @@ static void update(exphil_context *context, updating how, int32_t precision, con
     exphil_optimizer *optimizer = NULL;
     exphil_trainer *trainer = NULL;
     const exphil_spec spec = spec_of(melee);
-    exphil_model *model = model_of(context, &spec, melee, how == LEARNS, watch->small);
+    exphil_model *model = model_of(context, &spec, blocks, melee, how == LEARNS, watch->small);
     adam.rate = 1e-4;
     adam.decay = 0.01;
     adam.clip_norm = 1;
@@ -355,7 +357,7 @@ static void step(exphil_context *context, bool melee, int64_t streams, const cos
     exphil_session_config config = EXPHIL_SESSION_CONFIG_INIT;
     exphil_session *session = NULL;
     const exphil_spec spec = spec_of(melee);
-    exphil_model *model = model_of(context, &spec, melee, false, watch->small);
+    exphil_model *model = model_of(context, &spec, two_of_mamba, melee, false, watch->small);
     float *floats = floats_of(&spec, streams);
     int32_t *ids = ids_of(&spec, streams, 1), *actions = actions_of(&spec, streams);
     config.streams = streams;
@@ -385,16 +387,20 @@ static bool run_case(exphil_context *context, const char *name, const cost_watch
                  {"bf16", EXPHIL_PRECISION_BF16},
                  {"f16", EXPHIL_PRECISION_F16}};
     static const struct {
-        const char *name;
+        const char *name, *blocks;
         updating how;
-    } ways[] = {{"update-", IMITATES}, {"melee2-", IMITATES_MELEE}, {"learn-", LEARNS}};
+    } ways[] = {{"update-", two_of_mamba, IMITATES},
+                {"melee2-", two_of_mamba, IMITATES_MELEE},
+                {"learn-", two_of_mamba, LEARNS},
+                {"lstm-", "lstm", IMITATES},
+                {"gru-", "gru", IMITATES}};
     const bool melee = strncmp(name, "melee2-", 7) == 0;
     const char *what = melee ? name + 7 : name;
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         const size_t length = strlen(ways[w].name);
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             if (strncmp(name, ways[w].name, length) == 0 && strcmp(name + length, kinds[i].name) == 0) {
-                update(context, ways[w].how, kinds[i].precision, watch);
+                update(context, ways[w].how, ways[w].blocks, kinds[i].precision, watch);
                 return true;
             }
     }

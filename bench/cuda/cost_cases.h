@@ -23,7 +23,8 @@ typedef struct cost_watch {
 } cost_watch;
 
 /* name: update, the policy of cuda_policy.c; learn, an update of it with a value head by the loss of learning from play, with a
- * teacher; melee2, that which `exphil train` trains by default (ids, past actions); each with -f32, -tf32, -bf16 or -f16
+ * teacher; melee2, that which `exphil train` trains by default (ids, past actions); lstm and gru, one such block in the place of
+ * two of Mamba; each with -f32, -tf32, -bf16 or -f16
  * (not learn) behind it; step-N, a step of N players of the first, melee2-step-N of the second. false: there is
  * no such case. What fails ends the program with a sentence. */
 bool cost_case_run(exphil_context *context, const char *name, const cost_watch *watch);

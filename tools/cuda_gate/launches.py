@@ -6,8 +6,8 @@ import subprocess
 
 from .build import plain_names
 
-TIMED = ["update-f32", "update-tf32", "update-bf16", "learn-tf32", "learn-bf16", "melee2-tf32", "melee2-bf16", "step-1", "step-16",
-         "step-256", "melee2-step-1"]
+TIMED = ["update-f32", "update-tf32", "update-bf16", "learn-tf32", "learn-bf16", "melee2-tf32", "melee2-bf16", "lstm-f32",
+         "lstm-tf32", "lstm-bf16", "step-1", "step-16", "step-256", "melee2-step-1"]
 CASES = [*TIMED, "update-tf32-transposed"]
 
 Launch = collections.namedtuple("Launch", "stream kernel grid block cluster shared arguments")

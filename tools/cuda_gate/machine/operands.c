@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { SIZE_OF_BLOCK = 0x0, SIZE_OF_GRID = 0xc, STACK = 0x28 };
+enum { SIZE_OF_BLOCK = 0x0, SIZE_OF_GRID = 0xc, STACK = 0x28, SIZE_OF_CLUSTER = 0x188 };
 
 /* A word of constant bank 0; false: it is not known. */
 static bool constant_word(const machine *m, int64_t at, uint32_t *word)
@@ -23,8 +23,8 @@ static bool constant_word(const machine *m, int64_t at, uint32_t *word)
         *word = l->grid[(at - SIZE_OF_GRID) / 4];
         return true;
     }
-    if (at == STACK) {
-        *word = LOCAL_BYTES;
+    if (at == STACK || at == SIZE_OF_CLUSTER) {
+        *word = at == STACK ? LOCAL_BYTES : l->cluster;
         return true;
     }
     return false;
