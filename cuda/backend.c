@@ -19,17 +19,36 @@ enum { COMPUTE_LEAST = 80 };
 
 static atomic_bool driver_runs;
 
-/* Launches of kernels (launch.cuh) may overlap where all devices that were opened can: sm_90, and a driver that also records
- * it. EXPHIL_CUDA_OVERLAP=none: they do not. */
+/* Whether a variable says "none"; what else it says is nothing that is known. */
+static bool is_none(const char *name)
+{
+    const char *asked = secure_getenv(name);
+    return asked && strcmp(asked, "none") == 0;
+}
+
+static void tell_odd(const xph_cuda_device *device, const char *name)
+{
+    const char *asked = secure_getenv(name);
+    char text[256];
+    if (!asked || !*asked || is_none(name)) return;
+    snprintf(text, sizeof text, "cuda:%d: %s is \"%.100s\": \"none\" is all that is known, nothing changes",
+             device->ordinal, name, asked);
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+}
+
+static const char overlap_variable[] = "EXPHIL_CUDA_OVERLAP", join_variable[] = "EXPHIL_CUDA_JOIN";
+
+/* Launches of kernels (launch.cuh) may overlap where all devices that were opened can: sm_90, code for it, and a driver that also
+ * records it. EXPHIL_CUDA_OVERLAP=none: they do not. */
 int xph_cuda_overlap = 1;
 enum { OVERLAP_COMPUTE = 90, OVERLAP_DRIVER = 12040 };
 
 static void find_overlap(const xph_cuda_device *device)
 {
-    const char *asked = secure_getenv("EXPHIL_CUDA_OVERLAP");
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    if (device->compute < OVERLAP_COMPUTE || driver < OVERLAP_DRIVER || (asked && strcmp(asked, "none") == 0))
+    if (device->compute < OVERLAP_COMPUTE || driver < OVERLAP_DRIVER || is_none(overlap_variable) ||
+        xph_cuda_code() < OVERLAP_COMPUTE)
         __atomic_store_n(&xph_cuda_overlap, 0, __ATOMIC_RELAXED);
 }
 
@@ -182,9 +201,8 @@ static exphil_status run(xph_stream *stream, const xph_kernel *kernel, const voi
 /* EXPHIL_CUDA_JOIN=none: never, to compare. */
 static int32_t joins(xph_device *device, const xph_joined_op *calls, int64_t count)
 {
-    const char *how = secure_getenv("EXPHIL_CUDA_JOIN");
     XPH_ON(device);
-    return !(how && strcmp(how, "none") == 0) && xph_joined_fits(calls, count);
+    return !is_none(join_variable) && xph_joined_fits(calls, count);
 }
 
 static exphil_status run_joined(xph_stream *base, const xph_joined_op *calls, int64_t count,
@@ -296,8 +314,11 @@ static exphil_status device_open(const xph_host *host, int32_t ordinal, xph_devi
     made->host = *host;
     made->ordinal = ordinal;
     exphil_status status = find_device(made, error);
+    if (status >= 0) status = xph_cuda_begin(made, error);
     if (status >= 0) {
         XPH_ON(&made->base);
+        tell_odd(made, overlap_variable);
+        tell_odd(made, join_variable);
         find_overlap(made);
         status = open_streams(made);
         if (status < 0) xph_cuda_fail(error, status, 0, "cuda:%d gave no stream", ordinal);

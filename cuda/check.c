@@ -5,19 +5,80 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-xph_cuda_scope xph_cuda_enter(const xph_device *device)
+/* ---- the device of a thread ---- */
+
+enum { DEVICES = 64, ENTRY_VERSION = 12000 };
+
+/* Of the driver; a CUresult is the cudaError_t of that number. */
+static int (*context_retain)(void **context, int ordinal);
+static int (*context_push)(void *context);
+static int (*context_pop)(void **context);
+
+static void *entry(const char *name)
 {
-    xph_cuda_scope scope = {0, 0};
-    int wanted = ((const xph_cuda_device *)device)->ordinal;
-    if (cudaGetDevice(&scope.before) == cudaSuccess && scope.before != wanted)
-        scope.changed = cudaSetDevice(wanted) == cudaSuccess;
+    enum cudaDriverEntryPointQueryResult found;
+    void *at = NULL;
+#if CUDART_VERSION >= 12050
+    cudaError_t code = cudaGetDriverEntryPointByVersion(name, &at, ENTRY_VERSION, cudaEnableDefault, &found);
+#else
+    cudaError_t code = cudaGetDriverEntryPoint(name, &at, cudaEnableDefault, &found);
+#endif
+    if (!code && found == cudaDriverEntryPointSuccess) return at;
+    if (code) cudaGetLastError();
+    return NULL;
+}
+
+/* A context is held until the process ends, as by CUDA's run-time: libraries keep what they loaded into it. */
+exphil_status xph_cuda_begin(xph_cuda_device *device, exphil_error *error)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static void *contexts[DEVICES];
+    const int ordinal = device->ordinal;
+    int code = 0;
+    if (ordinal >= DEVICES) return EXPHIL_OK;
+    pthread_mutex_lock(&lock);
+    if (!context_pop) {
+        *(void **)(&context_retain) = entry("cuDevicePrimaryCtxRetain");
+        *(void **)(&context_push) = entry("cuCtxPushCurrent");
+        *(void **)(&context_pop) = context_retain && context_push ? entry("cuCtxPopCurrent") : NULL;
+    }
+    if (context_pop && !contexts[ordinal]) {
+        void *made = NULL;
+        code = context_retain(&made, ordinal);
+        if (!code) contexts[ordinal] = made;
+    }
+    device->context = contexts[ordinal];
+    pthread_mutex_unlock(&lock);
+    if (!code) return EXPHIL_OK;
+    return xph_cuda_fail(error, code == cudaErrorMemoryAllocation ? EXPHIL_E_MEMORY : EXPHIL_E_DEVICE, code,
+                         "cuda:%d gives no context: %s (%s)", ordinal, cudaGetErrorName((cudaError_t)code),
+                         cudaGetErrorString((cudaError_t)code));
+}
+
+/* Without its driver's functions the device of the thread is set, and set back. */
+xph_cuda_scope xph_cuda_enter(const xph_device *base)
+{
+    const xph_cuda_device *device = (const xph_cuda_device *)base;
+    xph_cuda_scope scope = {0, 0, 0};
+    if (cudaGetDevice(&scope.before) != cudaSuccess)
+        cudaGetLastError();
+    else if (scope.before == device->ordinal)
+        return scope;
+    if (device->context)
+        scope.pushed = context_push(device->context) == 0;
+    else
+        scope.changed = cudaSetDevice(device->ordinal) == cudaSuccess;
     return scope;
 }
 
 void xph_cuda_leave(const xph_cuda_scope *scope)
 {
-    if (scope->changed) cudaSetDevice(scope->before);
+    void *ours;
+    if (scope->pushed) context_pop(&ours);
+    if (scope->changed && cudaSetDevice(scope->before)) cudaGetLastError();
 }
+
+/* ---- what CUDA says ---- */
 
 exphil_status xph_cuda_told(const xph_device *device, cudaError_t code, const char *what,
                             exphil_log_level level)

@@ -36,6 +36,7 @@ typedef struct xph_cuda_device {
     xph_host host;
     int ordinal;
     int32_t compute; /* 90 for sm_90 */
+    void *context;   /* the primary one; NULL: the driver cannot be asked for it */
     xph_cuda_memory memory;
     xph_blaslt *blaslt;     /* NULL: own products */
     atomic_int native_code; /* of the last failure */
@@ -54,10 +55,13 @@ typedef struct xph_cuda_stream {
     int spoilt; /* the recording holds what a library refused half-way */
 } xph_cuda_stream;
 
-/* The caller's current device comes back when the scope ends: its thread may use CUDA itself. */
+/* The caller's current device comes back when the scope ends: its thread may use CUDA itself. Our context is pushed before the
+ * thread's, if it has one, and popped: cudaSetDevice would make a context on the device that the thread had, though nobody uses
+ * it. begin: once a device, before its first scope. */
 typedef struct xph_cuda_scope {
-    int before, changed;
+    int before, pushed, changed;
 } xph_cuda_scope;
+exphil_status xph_cuda_begin(xph_cuda_device *device, exphil_error *error);
 xph_cuda_scope xph_cuda_enter(const xph_device *device);
 void xph_cuda_leave(const xph_cuda_scope *scope);
 #define XPH_ON(device)                                                                                       \

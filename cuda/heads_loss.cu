@@ -168,13 +168,10 @@ template <int ROWS, int GROUPS> bool accepts(const void *given)
     const xph_heads_loss_args *args = static_cast<const xph_heads_loss_args *>(given);
     const xph_heads_args *f = &args->grad.fwd;
     fused a = {};
-    int device, most = 0;
     if (args->math != XPH_MATH_TF32 || !is_stored(f->type) || !f->heads || !f->width ||
         f->width > GROUPS * GROUP_WIDTH || f->rows >= int64_t(1) << 31)
         return false;
-    if (!fused_of(args, &a) || cudaGetDevice(&device)) return false;
-    if (cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) return false;
-    return shared_of<ROWS>(a) <= static_cast<size_t>(most);
+    return fused_of(args, &a) && shared_of<ROWS>(a) <= static_cast<size_t>(xph_most_shared());
 }
 
 template <int ROWS> size_t scratch(const void *given)
@@ -187,16 +184,9 @@ template <int ROWS> size_t scratch(const void *given)
     return blocks * (losses + static_cast<size_t>(part_floats(f->logits, f->width)) * sizeof(float));
 }
 
-/* Lets a kernel have the shared memory that its launch takes. */
-template <int ROWS> cudaError_t allow(void (*kernel)(const fused), const fused &a)
-{
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                static_cast<int>(shared_of<ROWS>(a)));
-}
-
 template <class Stored, int ROWS> int give_logits(const fused &a, const dim3 &blocks, cudaStream_t stream)
 {
-    const cudaError_t code = allow<ROWS>(heads_logits<Stored, ROWS>, a);
+    const cudaError_t code = xph_allow_shared(heads_logits<Stored, ROWS>);
     if (code || !blocks.x) return code;
     XPH_LAUNCH((heads_logits<Stored, ROWS>), blocks, dim3(THREADS), shared_of<ROWS>(a), stream, a);
     return cudaGetLastError();
@@ -206,7 +196,7 @@ template <class Stored, int ROWS, int GROUPS>
 int give_gradients(const fused &a, const dim3 &blocks, double *sums, cudaStream_t stream)
 {
     const cudaError_t code =
-        allow<ROWS>(sums ? heads_loss<Stored, ROWS, GROUPS> : heads_given<Stored, ROWS, GROUPS>, a);
+        xph_allow_shared(sums ? heads_loss<Stored, ROWS, GROUPS> : heads_given<Stored, ROWS, GROUPS>);
     const int64_t columns =
         blocks.x ? part_floats(a.g.fwd.logits, a.g.fwd.width) : 0; /* of no rows the losses alone */
     const dim3 numbers(as_grid(blocks_of(columns, WARP) + 1));

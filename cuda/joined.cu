@@ -707,41 +707,21 @@ __global__ void __launch_bounds__(JOINED_THREADS, 1) joined(const joined_program
 
 }  // namespace
 
-/* Bytes of vectors that a block may have on this device: what the kernel is allowed is the same for all programs, for it is one
- * kernel, and several threads may be about to launch it. */
+/* Of the kernel itself, and the system's. */
+constexpr int OWN_SHARED = 8 * 1024;
+
+/* Bytes of vectors that a block may have on this device. */
 static size_t most_bytes()
 {
-    constexpr int64_t OWN = 8 * 1024; /* of the kernel itself, and the system's */
-    int device = 0, allowed = 0;
-    if (cudaGetDevice(&device) ||
-        cudaDeviceGetAttribute(&allowed, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) {
-        cudaGetLastError();
-        return 0;
-    }
-    const int64_t bytes = allowed - OWN;
+    const int64_t bytes = xph_most_shared() - OWN_SHARED;
     return static_cast<size_t>(bytes < JOINED_BYTES ? (bytes > 0 ? bytes : 0) : JOINED_BYTES);
-}
-
-/* Code for older processors, which a driver may have compiled for this one, does nothing. */
-static bool has_code()
-{
-#ifdef __CUDACC__
-    cudaFuncAttributes is = {};
-    if (cudaFuncGetAttributes(&is, joined<>)) {
-        cudaGetLastError();
-        return false;
-    }
-    return is.binaryVersion >= 90 && is.ptxVersion >= 90;
-#else
-    return true;
-#endif
 }
 
 int joined_room(unsigned blocks, size_t shared_bytes)
 {
     const size_t most = most_bytes();
-    if (processor_of_thread().compute < 90 || shared_bytes > most || !has_code()) return 0;
-    return xph_cluster_room(joined<>, blocks, dim3(JOINED_THREADS), most);
+    if (processor_of_thread().compute < CLUSTER_COMPUTE || shared_bytes > most) return 0;
+    return xph_cluster_room(joined<>, blocks, dim3(JOINED_THREADS), most, OWN_SHARED);
 }
 
 int joined_launch(const joined_program &program, unsigned blocks, int64_t rows, cudaStream_t stream)

@@ -114,6 +114,10 @@ bool xph_joined_fits(const xph_joined_op *calls, int64_t count);
 int xph_joined_run(const xph_joined_op *calls, int64_t count, const xph_download *results,
                    int64_t result_count, struct CUstream_st *stream);
 
+/* The processor that kernels' code for the current device was written for, 90 for sm_90: a driver makes code for a newer device of
+ * older one, in which clusters do nothing and kernels do not wait (launch.cuh). 0: CUDA does not say. */
+int32_t xph_cuda_code(void);
+
 /* Runs what args of another operation hold of it (table A, of query). */
 static inline int xph_cuda_run(const xph_kernel *kernel, const void *args, struct CUstream_st *stream)
 {

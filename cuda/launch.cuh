@@ -96,6 +96,7 @@ __device__ __forceinline__ unsigned xph_cluster_size()
 __device__ __forceinline__ void xph_cluster_sync()
 {
 #  if XPH_HAS_CLUSTERS
+    __syncwarp();
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 #  endif
@@ -158,10 +159,29 @@ void xph_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes
 {
     xph_launch_cluster(kernel, 1, grid, block, shared_bytes, stream, arguments...);
 }
-/* How many such clusters the device has room for at once, 0 where it cannot run one; lets the kernel have that much shared
- * memory. */
+#endif
+
+/* Bytes of shared memory that a block may have on the device of this thread, if its kernel was allowed it; 0: no device answers. */
+inline int xph_most_shared()
+{
+    int device = 0, bytes = 0;
+    if (cudaGetDevice(&device) ||
+        cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) {
+        cudaGetLastError();
+        return 0;
+    }
+    return bytes;
+}
+/* Lets a kernel have as much dynamic shared memory as there is beside `own` bytes, which it declares itself. What is allowed
+ * belongs to the kernel and the device, whoever launches: so it is the same for all shapes, and none finds that another one, in
+ * another thread, allowed less meanwhile. */
+template <class... P> cudaError_t xph_allow_shared(void (*kernel)(P...), int own = 0)
+{
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, xph_most_shared() - own);
+}
+/* How many such clusters the device has room for at once, 0 where it cannot run one; lets the kernel have its shared memory. */
 template <class... P>
-int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t shared_bytes)
+int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t shared_bytes, int own = 0)
 {
     cudaLaunchAttribute how = {};
     how.id = cudaLaunchAttributeClusterDimension;
@@ -174,8 +194,7 @@ int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t s
     config.attrs = &how;
     config.numAttrs = 1;
     int count = 0;
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shared_bytes)) ||
+    if (xph_allow_shared(kernel, own) ||
         (blocks > 8 && cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1)) ||
         cudaOccupancyMaxActiveClusters(&count, kernel, &config)) {
         cudaGetLastError();
@@ -183,7 +202,6 @@ int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t s
     }
     return count;
 }
-#endif
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr int WARP = 32;

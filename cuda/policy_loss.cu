@@ -452,10 +452,8 @@ bool accepts(const void *args)
 {
     const xph_policy_loss_args *a = static_cast<const xph_policy_loss_args *>(args);
     heads_of_policy h = {};
-    int device, most = 0;
-    if (a->rows >= int64_t(1) << 31 || !heads_of(a, &h) || cudaGetDevice(&device)) return false;
-    if (cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) return false;
-    return shared_bytes(h) <= static_cast<size_t>(most);
+    return a->rows < int64_t(1) << 31 && heads_of(a, &h) &&
+           shared_bytes(h) <= static_cast<size_t>(xph_most_shared());
 }
 
 size_t scratch(const void *args)
@@ -472,9 +470,7 @@ int launch(const void *args, cudaStream_t stream)
     const size_t bytes = shared_bytes(h);
     const int64_t blocks = blocks_over_rows(a);
     const bool logs = a->part == XPH_POLICY_LOGS;
-    const cudaError_t code =
-        cudaFuncSetAttribute(logs ? policy_logs<> : policy_loss<>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    const cudaError_t code = xph_allow_shared(logs ? policy_logs<> : policy_loss<>);
     if (code) return code;
     const dim3 grid(static_cast<unsigned>(blocks));
     if (logs && blocks) XPH_LAUNCH((policy_logs<>), grid, dim3(THREADS), bytes, stream, *a, h);

@@ -290,10 +290,7 @@ int stay_launch(const void *args, cudaStream_t stream)
 {
     const xph_rnn_args *a = static_cast<const xph_rnn_args *>(args);
     const int error = begin(a, stream);
-    if (error || !a->batch || !a->hidden) return error;
-    if (rnn_stay_run(a, stream)) return cudaGetLastError();
-    cudaGetLastError(); /* that it was too much is forgotten */
-    return launch<wide_tile>(args, stream);
+    return error || !a->batch || !a->hidden ? error : rnn_stay_run(a, stream);
 }
 
 /* ---- weights of fewer bits: the product of a frame is that of linear ---- */

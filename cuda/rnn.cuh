@@ -114,8 +114,8 @@ bool rnn_cluster_fits(const xph_rnn_args *a);
 bool rnn_cluster_ready(const xph_rnn_args *a);
 int rnn_cluster_run(const xph_rnn_args *a, cudaStream_t stream);
 
-/* All frames in one launch (rnn_stay.cu); run is false where the device has too little shared memory. */
+/* All frames in one launch (rnn_stay.cu), where the device has enough shared memory. */
 bool rnn_stay_fits(const xph_rnn_args *a);
-bool rnn_stay_run(const xph_rnn_args *a, cudaStream_t stream);
+int rnn_stay_run(const xph_rnn_args *a, cudaStream_t stream);
 
 #endif

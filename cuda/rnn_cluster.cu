@@ -274,18 +274,31 @@ __global__ void __launch_bounds__(MOST_UNITS / WARP_UNITS * WARP, 1)
 #endif
 }
 
-cluster_shape shape_of(const xph_rnn_args *a)
-{
-    return cluster_shape_of(a, WARP_UNITS, MOST_UNITS, 2, [&](int64_t units, int64_t streams, int buffers) {
-        const int64_t words = a->hidden * number_bytes(a) / int64_t(sizeof(float));
-        return (gates_of(a) / a->hidden * units * words + buffers * streams * row_words(words)) *
-               int64_t(sizeof(float));
-    });
-}
-
 int threads_of(const cluster_shape &s)
 {
     return s.units / WARP_UNITS * WARP;
+}
+
+/* f(kernel) */
+template <class Each> auto with_kernel(const xph_rnn_args *a, const cluster_shape &s, Each f)
+{
+    return with_kind(a, [&](auto zero, auto kind, auto gates) {
+        return with_tiles(s.tiles, [&](auto tiles) {
+            return f(rnn_cluster<decltype(zero), decltype(kind), gates(), tiles()>);
+        });
+    });
+}
+
+cluster_shape shape_of(const xph_rnn_args *a)
+{
+    const auto bytes = [&](int64_t units, int64_t streams, int buffers) {
+        const int64_t words = a->hidden * number_bytes(a) / int64_t(sizeof(float));
+        return (gates_of(a) / a->hidden * units * words + buffers * streams * row_words(words)) *
+               int64_t(sizeof(float));
+    };
+    return cluster_shape_of(a, WARP_UNITS, MOST_UNITS, 2, bytes, [&](const cluster_shape &s) {
+        return with_kernel(a, s, [&](auto kernel) { return clusters_at_once(kernel, s, threads_of(s)); });
+    });
 }
 
 /* Kernels count numbers of rows in 32 bits. */
@@ -308,14 +321,7 @@ bool rnn_cluster_ready(const xph_rnn_args *a)
 
 bool rnn_cluster_fits(const xph_rnn_args *a)
 {
-    if (!cluster_fits(a) || a->input.rows) return false;
-    const cluster_shape s = shape_of(a);
-    return s.blocks && with_kind(a, [&](auto zero, auto kind, auto gates) {
-               return with_tiles(s.tiles, [&](auto tiles) {
-                   return xph_cluster_room(rnn_cluster<decltype(zero), decltype(kind), gates(), tiles()>,
-                                           as_grid(s.blocks), dim3(as_grid(threads_of(s))), s.bytes) > 0;
-               });
-           });
+    return cluster_fits(a) && !a->input.rows && shape_of(a).blocks;
 }
 
 int rnn_cluster_run(const xph_rnn_args *a, cudaStream_t stream)
@@ -323,10 +329,17 @@ int rnn_cluster_run(const xph_rnn_args *a, cudaStream_t stream)
     const cluster_shape s = shape_of(a);
     if (!s.blocks) return XPH_CUDA_NO_ROOM;
     const float *w = static_cast<const float *>(a->type == XPH_F32 ? a->w : a->packed);
-    return with_kind(a, [&](auto zero, auto kind, auto gates) {
-        return with_tiles(s.tiles, [&](auto tiles) {
-            return launch_clusters(rnn_cluster<decltype(zero), decltype(kind), gates(), tiles()>, s, a->batch,
-                                   threads_of(s), stream, *a, w, s.units);
-        });
+    return with_kernel(a, s, [&](auto kernel) {
+        return launch_clusters(kernel, s, a->batch, threads_of(s), stream, *a, w, s.units);
     });
+}
+
+int32_t xph_cuda_code(void)
+{
+    cudaFuncAttributes is = {};
+    if (cudaFuncGetAttributes(&is, rnn_cluster<float, by_tf32, LSTM, 1>)) {
+        cudaGetLastError();
+        return 0;
+    }
+    return is.ptxVersion < is.binaryVersion ? is.ptxVersion : is.binaryVersion;
 }

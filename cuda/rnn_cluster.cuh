@@ -24,7 +24,7 @@
 constexpr int STEP_WORDS = 8; /* inner words of a product */
 constexpr int TILE_STREAMS = 8, MOST_TILES = 4;
 /* Weights must be fetched first, which a launch per frame outweighs only from so many on. */
-constexpr int64_t CLUSTER_FRAMES = 6, CLUSTER_SHARED = 227 * 1024;
+constexpr int64_t CLUSTER_FRAMES = 6, TOO_MUCH = INT64_MAX;
 constexpr int CLUSTER_COMPUTE = 90;
 
 /* Words of operands, read at once. */
@@ -47,8 +47,10 @@ struct cluster_shape {
     size_t bytes;
 };
 
+/* compute: of the device, or of the code that kernels have for it where that is less. count: of multiprocessors; shared: bytes of
+ * a block. All 0: no device answers. */
 struct processor {
-    int compute, count; /* of multiprocessors; 0: no device answers */
+    int compute, count, shared;
 };
 inline processor processor_of_thread()
 {
@@ -57,9 +59,10 @@ inline processor processor_of_thread()
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) ||
         cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device)) {
         cudaGetLastError();
-        return {0, 0};
+        return {0, 0, 0};
     }
-    return {10 * major + minor, count};
+    const int compute = 10 * major + minor, code = compute < CLUSTER_COMPUTE ? compute : xph_cuda_code();
+    return {compute < code ? compute : code, count, xph_most_shared()};
 }
 
 /* By matrix units where the kernels with a launch per frame take them, else in float, of units in which these sum alike. */
@@ -69,13 +72,15 @@ inline bool cluster_fits(const xph_rnn_args *a)
 }
 
 /* Blocks have a multiple of `multiple` units, up to `most`, if possible not more than 32; bytes(units, streams, buffers) of
- * shared memory. A cluster has as few streams as let all of them run at once. Products in float take so long that it must be
- * all: a launch less is little beside another turn. */
-template <class Bytes>
-cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, int least_buffers, Bytes bytes)
+ * shared memory, room(shape) for so many clusters at once. A cluster has as few streams as let all of them run at once, as far as
+ * multiprocessors tell. Products in float take so long that it must be all: a launch less is little beside another turn. */
+template <class Bytes, class Room>
+cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, int least_buffers, Bytes bytes,
+                               Room room)
 {
     cluster_shape found = {};
     const processor p = processor_of_thread();
+    const bool in_turns = rnn_tensor_fits(a);
     if (p.compute < CLUSTER_COMPUTE || a->time < CLUSTER_FRAMES || !a->batch) return found;
     for (int blocks = 2; blocks <= 16 && (!found.blocks || found.units > WARP); blocks *= 2) {
         const int units = static_cast<int>(a->hidden / blocks);
@@ -84,12 +89,14 @@ cluster_shape cluster_shape_of(const xph_rnn_args *a, int multiple, int most, in
         int tiles = 1;
         while (tiles < MOST_TILES && a->batch > int64_t(TILE_STREAMS) * tiles * at_once) tiles *= 2;
         bool fits = false;
-        for (; tiles && !fits; tiles /= fits ? 1 : 2)
+        for (; tiles && tiles <= MOST_TILES && !fits; tiles = in_turns ? tiles / 2 : tiles * 2)
             for (int buffers = 2; buffers >= least_buffers && !fits; buffers--) {
-                const int64_t all = bytes(units, TILE_STREAMS * tiles, buffers);
-                fits = all <= CLUSTER_SHARED &&
-                       (rnn_tensor_fits(a) || a->batch <= int64_t(TILE_STREAMS) * tiles * at_once);
-                if (fits) found = {blocks, units, tiles, buffers, static_cast<size_t>(all)};
+                const int64_t all = bytes(units, TILE_STREAMS * tiles, buffers),
+                              clusters = blocks_of(a->batch, TILE_STREAMS * tiles);
+                if (all > p.shared || !(in_turns || clusters <= at_once)) continue;
+                const cluster_shape s = {blocks, units, tiles, buffers, static_cast<size_t>(all)};
+                fits = room(s) >= (in_turns ? 1 : clusters);
+                if (fits) found = s;
             }
     }
     return found;
@@ -135,6 +142,12 @@ template <class Each> auto with_kind(const xph_rnn_args *a, Each f)
     return gates(0.0f, by_float());
 }
 
+/* Of clusters of a shape. */
+template <class Kernel> int clusters_at_once(Kernel kernel, const cluster_shape &s, int threads)
+{
+    return xph_cluster_room(kernel, as_grid(s.blocks), dim3(as_grid(threads)), s.bytes);
+}
+
 /* Of a launch of clusters; XPH_CUDA_NO_ROOM: the device has no room for them, nothing was done. */
 inline int cluster_code(cudaError_t error)
 {
@@ -143,13 +156,13 @@ inline int cluster_code(cudaError_t error)
     return none ? int(XPH_CUDA_NO_ROOM) : int(error);
 }
 
+/* There is room for one of this shape. */
 template <class Kernel, class... A>
 int launch_clusters(Kernel kernel, const cluster_shape &s, int64_t batch, int threads, cudaStream_t stream,
                     const A &...arguments)
 {
     const int64_t clusters = blocks_of(batch, TILE_STREAMS * s.tiles);
     const dim3 grid(as_grid(clusters * s.blocks)), block(as_grid(threads));
-    if (!xph_cluster_room(kernel, as_grid(s.blocks), block, s.bytes)) return XPH_CUDA_NO_ROOM;
     XPH_LAUNCH_CLUSTER(kernel, as_grid(s.blocks), grid, block, s.bytes, stream, arguments...);
     return cluster_code(cudaGetLastError());
 }

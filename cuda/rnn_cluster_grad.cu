@@ -280,19 +280,6 @@ __launch_bounds__(most_units(TILES) / SHARE_UNITS * products_of<Kind, G, TILES>:
 #endif
 }
 
-/* Bytes of shared memory are words, the gradients of gates twice or once, parts of sums. */
-cluster_shape shape_of(const xph_rnn_args *a)
-{
-    const int64_t gates = gates_of(a) / (a->hidden ? a->hidden : 1);
-    return cluster_shape_of(a, SHARE_UNITS, MOST_UNITS, 1, [&](int64_t units, int64_t streams, int buffers) {
-        const int64_t words = a->hidden * number_bytes(a) / int64_t(sizeof(float));
-        if (units > most_units(static_cast<int>(streams) / TILE_STREAMS)) return CLUSTER_SHARED + 1;
-        return (gates * units * words + buffers * streams * row_words(gates * words) +
-                gates * streams * (units + 1)) *
-               int64_t(sizeof(float));
-    });
-}
-
 template <class Products> int threads_of(const cluster_shape &s)
 {
     return s.units / SHARE_UNITS * Products::WARPS * WARP;
@@ -310,16 +297,29 @@ template <class Each> auto with_kernel(const xph_rnn_args *a, const cluster_shap
     });
 }
 
+/* Bytes of shared memory are words, the gradients of gates twice or once, parts of sums. */
+cluster_shape shape_of(const xph_rnn_args *a)
+{
+    const int64_t gates = gates_of(a) / (a->hidden ? a->hidden : 1);
+    const auto bytes = [&](int64_t units, int64_t streams, int buffers) {
+        const int64_t words = a->hidden * number_bytes(a) / int64_t(sizeof(float));
+        if (units > most_units(static_cast<int>(streams) / TILE_STREAMS)) return TOO_MUCH;
+        return (gates * units * words + buffers * streams * row_words(gates * words) +
+                gates * streams * (units + 1)) *
+               int64_t(sizeof(float));
+    };
+    return cluster_shape_of(a, SHARE_UNITS, MOST_UNITS, 1, bytes, [&](const cluster_shape &s) {
+        return with_kernel(a, s,
+                           [&](auto kernel, int threads) { return clusters_at_once(kernel, s, threads); });
+    });
+}
+
 }  // namespace
 
 bool rnn_cluster_fits_grad(const xph_rnn_grad_args *g)
 {
     const xph_rnn_args *a = &g->fwd;
-    if (!cluster_fits(a)) return false;
-    const cluster_shape s = shape_of(a);
-    return s.blocks && with_kernel(a, s, [&](auto kernel, int threads) {
-               return xph_cluster_room(kernel, as_grid(s.blocks), dim3(as_grid(threads)), s.bytes) > 0;
-           });
+    return cluster_fits(a) && shape_of(a).blocks;
 }
 
 int rnn_cluster_run_grad(const xph_rnn_grad_args *g, cudaStream_t stream)

@@ -9,7 +9,7 @@ namespace
 {
 
 constexpr int ROWS = 2, STRANDS = 4, LANE_UNITS = WARP / STRANDS, MOST_UNITS = 128;
-constexpr int64_t SHARED_BYTES = 227 * 1024, LEAST_FRAMES = 3;
+constexpr int64_t LEAST_FRAMES = 3;
 
 /* Quads of a row in shared memory: as many for every strand, and rows one quad apart in banks. */
 __host__ __device__ inline int row_quads(int64_t hidden)
@@ -109,27 +109,27 @@ int64_t bytes_of(const xph_rnn_args *a)
     return (gates_of(a) + 2 * ROWS) * row_quads(a->hidden) * int64_t(sizeof(float4));
 }
 
-/* False: the device has less shared memory. */
-template <class Stored, int G> bool run(const xph_rnn_args *a, cudaStream_t stream)
+template <class Stored, int G> int run(const xph_rnn_args *a, cudaStream_t stream)
 {
     const int bytes = static_cast<int>(bytes_of(a));
     const dim3 block(as_grid(blocks_of(a->hidden, LANE_UNITS)) * WARP);
-    if (cudaFuncSetAttribute(rnn_stay<Stored, G>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
-        return false;
+    const cudaError_t code = xph_allow_shared(rnn_stay<Stored, G>);
+    if (code) return code;
     XPH_LAUNCH((rnn_stay<Stored, G>), dim3(as_grid(blocks_of(a->batch, ROWS))), block,
                static_cast<size_t>(bytes), stream, *a, row_quads(a->hidden),
                in_quads(a->w, a->hidden, a->hidden));
-    return true;
+    return cudaGetLastError();
 }
 
 }  // namespace
 
 bool rnn_stay_fits(const xph_rnn_args *a)
 {
-    return rnn_fits(a) && a->time >= LEAST_FRAMES && a->hidden <= MOST_UNITS && bytes_of(a) <= SHARED_BYTES;
+    return rnn_fits(a) && a->time >= LEAST_FRAMES && a->hidden <= MOST_UNITS &&
+           bytes_of(a) <= xph_most_shared();
 }
 
-bool rnn_stay_run(const xph_rnn_args *a, cudaStream_t stream)
+int rnn_stay_run(const xph_rnn_args *a, cudaStream_t stream)
 {
     return with_stored(a->type, [&](auto zero) {
         using Stored = decltype(zero);

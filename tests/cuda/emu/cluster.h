@@ -21,7 +21,7 @@ enum {
     MOST_LANES = 8192, /* of a cluster */
     MOST_WARPS = MOST_LANES / WARP,
     MOST_SHARED = 48 * 1024,   /* of a block, static and dynamic */
-    MOST_ALLOWED = 227 * 1024, /* where the kernel was allowed more */
+    MOST_ALLOWED = 227 * 1024, /* where the kernel was allowed more, if emu_shared says nothing else */
     STACK_BYTES = 256 * 1024
 };
 
@@ -73,7 +73,6 @@ extern shared_array *all_shared;
 
 bool begin_fault(const char *what); /* false: there was one before */
 [[noreturn]] void end_fiber();      /* of a lane that a fault ended */
-size_t most_shared_of(const void *kernel);
 
 }  // namespace emu
 

@@ -623,8 +623,10 @@ void emu::fail(const char *format, ...)
     abort();
 }
 
+/* Code for older processors leaves out what kernels of clusters do (launch.cuh). */
 void emu::run(const launch_shape &shape, const void *closure)
 {
+    if (shape.cluster > 1 && code < CLUSTER_CODE) return;
     blockIdx = {0, 0, 0};
     gridDim = shape.grid;
     blockDim = shape.block;
@@ -634,7 +636,8 @@ void emu::run(const launch_shape &shape, const void *closure)
     cluster.size = shape.cluster;
     cluster.threads = shape.block.x * shape.block.y * shape.block.z;
     cluster.warp_count = (cluster.threads + WARP - 1) / WARP;
-    cluster.most_shared = emu::most_shared_of(shape.kernel) > MOST_SHARED ? MOST_ALLOWED : MOST_SHARED;
+    cluster.most_shared =
+        emu::most_shared_of(shape.kernel) > MOST_SHARED ? emu::shared_limit() : size_t(MOST_SHARED);
     make_stacks(cluster.size * cluster.warp_count * WARP);
     cluster.dynamic_bytes = shape.shared_bytes;
     make_lanes();

@@ -5,6 +5,8 @@
  *   - shared arrays are filled with NaN for every block and lie between pages that cannot be touched, as does all
  *     device memory; the schedule says at which of the two pages they lie
  *   - a thread that ends without XPH_ENTER, behind which a kernel may touch memory, is a fault
+ *   - a kernel that is allowed less shared memory than before is a fault: another thread may be about to launch it; so are
+ *     launches that may overlap of code that does not wait (emu_code)
  *   - blocks of a cluster run together; what they reach of each other before the cluster's first barrier, or of a block that
  *     has ended, is a fault
  *   - a barrier or a shuffle at which not all threads that it names meet, at the same place of the source, is a fault
@@ -171,7 +173,8 @@ unsigned cluster_size();
 void cluster_barrier(place at);
 /* Half of it: all of it happens when a cluster arrives, or when it waits, as the schedule has it. */
 void cluster_half(bool arrives, place at);
-int cluster_room(const void *kernel, unsigned blocks, dim3 block, size_t shared_bytes);
+/* How many clusters run at once; -1: the launch would be refused. */
+int cluster_room(const launch_shape &shape);
 void *of_cluster(const void *address, unsigned rank, place at);
 
 template <class T> T shuffle(unsigned mask, T value, unsigned source, bool own, place at)
@@ -190,6 +193,34 @@ template <class... P>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value)
 {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+}
+template <class... P> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, void (*kernel)(P...))
+{
+    return cudaFuncGetAttributes(attributes, reinterpret_cast<const void *>(kernel));
+}
+
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        dim3 clusterDim;
+    } val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+};
+template <class... P>
+cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*kernel)(P...), const cudaLaunchConfig_t *config)
+{
+    const int room = emu::cluster_room({"", config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                                        config->numAttrs ? config->attrs->val.clusterDim.x : 1,
+                                        reinterpret_cast<const void *>(kernel), nullptr, nullptr});
+    *count = room < 0 ? 0 : room;
+    return room < 0 ? cudaErrorInvalidClusterSize : cudaSuccess;
 }
 
 #define EMU_CALLER const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -261,11 +292,6 @@ inline void xph_cluster_arrive(EMU_CALLER)
 inline void xph_cluster_wait(EMU_CALLER)
 {
     emu::cluster_half(false, {"xph_cluster_wait", file, line});
-}
-template <class... P>
-int xph_cluster_room(void (*kernel)(P...), unsigned blocks, dim3 block, size_t shared_bytes)
-{
-    return emu::cluster_room(reinterpret_cast<const void *>(kernel), blocks, block, shared_bytes);
 }
 template <class T> T *xph_cluster_map(T *own, unsigned rank, EMU_CALLER)
 {

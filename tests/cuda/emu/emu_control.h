@@ -43,8 +43,21 @@ void emu_clear(void);
  * all alike; the limits below are those of all together. */
 void emu_devices(int count, int error);
 void emu_memory(size_t bytes); /* that cudaMalloc can give altogether; 0: 4 GiB, as at the start */
-/* Blocks that a cluster may have at most; 16 at the start. */
+/* Blocks that a cluster may have at most, 16 at the start; clusters that run at once at most, 0: as many as there are
+ * multiprocessors for. */
 void emu_clusters(int blocks);
+void emu_clusters_at_once(int count);
+/* That a block may be allowed; 0: 227 KB, as at the start. What was allowed more is not any longer. */
+void emu_shared(size_t bytes);
+/* The processor that kernels were compiled for, 90 at the start. Less: the driver made code for this one of it, in which kernels of
+ * clusters do nothing. */
+void emu_code(int processor);
+/* Whether a device has its primary context: whoever makes one pays with hundreds of megabytes. */
+int emu_has_context(int device);
+/* Another process has the device for itself: a context cannot be made. */
+void emu_exclusive(int device, int on);
+/* Off: the driver tells none of its functions. */
+void emu_entries(int on);
 /* The n-th from now fails, 1 the next; 0: none. An allocation (of the device, or pinned) for want of memory; an operation
  * of a stream with a fault. */
 void emu_fail_allocation(int64_t n);

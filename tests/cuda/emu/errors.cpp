@@ -17,6 +17,7 @@ const struct {
     NAMED(cudaErrorMemoryAllocation, "out of memory"),
     NAMED(cudaErrorInvalidConfiguration, "invalid configuration argument"),
     NAMED(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
+    NAMED(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable"),
     NAMED(cudaErrorNoDevice, "no CUDA-capable device is detected"),
     NAMED(cudaErrorInvalidDevice, "invalid device ordinal"),
     NAMED(cudaErrorInvalidResourceHandle, "invalid resource handle"),

@@ -1,5 +1,8 @@
 /* The CUDA runtime of the emulated GPU: what is checked at the call, and what is then enqueued. */
-#include "queue.h"
+#include "calls.h"
+
+/* cuda/backend.c, where it is there. */
+extern "C" int xph_cuda_overlap __attribute__((weak));
 
 namespace
 {
@@ -7,62 +10,8 @@ namespace
 using namespace emu;
 
 CUstream_st *null_stream; /* one of the objects, once it was used */
-/* EXPHIL_EMULATED_GPUS: how many a program finds; of them those that CUDA_VISIBLE_DEVICES numbers. */
-int devices_of_environment()
-{
-    const char *count = getenv("EXPHIL_EMULATED_GPUS"), *visible = getenv("CUDA_VISIBLE_DEVICES");
-    if (!count) return 1;
-    const long all = strtol(count, nullptr, 10);
-    int seen = 0;
-    for (const char *at = visible; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] != 0)) {
-        char *end;
-        const long which = strtol(at, &end, 10);
-        if (end == at || which < 0 || which >= all) break;
-        seen++;
-    }
-    return visible ? seen : static_cast<int>(all);
-}
-
-int device_count = devices_of_environment();
-cudaError_t device_error = device_count ? cudaSuccess : cudaErrorNoDevice;
-size_t memory_limit;
 int64_t failing_allocation;
-thread_local cudaError_t last_error;
-thread_local int current_device;
-
 /* ---- calls ---- */
-
-cudaError_t refusal()
-{
-    if (device_error) return device_error;
-    return emu::failed ? cudaErrorLaunchFailure : cudaSuccess;
-}
-
-enum when { IF_WELL, ALWAYS }; /* ALWAYS: handles are given back after a fault, too */
-
-template <class Body> cudaError_t call(when how, Body body)
-{
-    if (in_host_function) {
-        emu::fail("a host function calls CUDA");
-        return last_error = cudaErrorNotPermitted;
-    }
-    emu::guard held;
-    cudaError_t error = refusal();
-    if (!error || how == ALWAYS) {
-        cudaError_t own = body();
-        if (!error) error = own;
-    }
-    emu::hide();
-    if (emu::failed) discard_all();
-    if (emu::failed && !error) error = cudaErrorLaunchFailure;
-    if (error) last_error = error;
-    return error;
-}
-
-template <class Body> cudaError_t call(Body body)
-{
-    return call(IF_WELL, body);
-}
 
 cudaError_t strange(const char *what)
 {
@@ -114,7 +63,7 @@ cudaError_t allocate(void **address, size_t bytes)
     if (allocation_fails()) return cudaErrorMemoryAllocation;
     if (!bytes) return cudaSuccess;
     if (bytes <= limit && emu::memory_taken() <= limit - bytes)
-        *address = emu::take_memory(bytes, 256, current_device);
+        *address = emu::take_memory(bytes, 256, current_device());
     return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -148,127 +97,6 @@ cudaError_t enqueue_copy(CUstream_st *s, void *to, const void *from, size_t byte
 
 }  // namespace
 
-/* ---- errors ---- */
-
-cudaError_t cudaPeekAtLastError(void)
-{
-    return emu::failed ? cudaErrorLaunchFailure : last_error;
-}
-
-cudaError_t cudaGetLastError(void)
-{
-    cudaError_t error = cudaPeekAtLastError();
-    last_error = cudaSuccess;
-    return error;
-}
-
-/* ---- devices ---- */
-
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    *count = 0;
-    return call([&]() -> cudaError_t {
-        *count = device_count;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    return call([&]() -> cudaError_t {
-        *device = current_device;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaSetDevice(int device)
-{
-    return call([&]() -> cudaError_t {
-        if (device < 0 || device >= device_count) return cudaErrorInvalidDevice;
-        current_device = device;
-        return cudaSuccess;
-    });
-}
-
-/* As one of compute capability 9.0, but small. */
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
-{
-    return call([&]() -> cudaError_t {
-        if (device < 0 || device >= device_count) return cudaErrorInvalidDevice;
-        cudaDeviceProp p = {};
-        memcpy(p.name, "Emulated GPU", sizeof "Emulated GPU");
-        p.totalGlobalMem = memory_limit ? memory_limit : size_t(1) << 32;
-        p.sharedMemPerBlock = 48 * 1024;
-        p.sharedMemPerBlockOptin = 227 * 1024;
-        p.sharedMemPerMultiprocessor = 228 * 1024;
-        p.totalConstMem = 64 * 1024;
-        p.major = 9;
-        p.multiProcessorCount = 4;
-        p.warpSize = 32;
-        p.regsPerBlock = p.regsPerMultiprocessor = 65536;
-        p.maxThreadsPerBlock = p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
-        p.maxThreadsDim[2] = 64;
-        p.maxGridSize[0] = 0x7fffffff;
-        p.maxGridSize[1] = p.maxGridSize[2] = 0xffff;
-        p.maxThreadsPerMultiProcessor = 2048;
-        p.maxBlocksPerMultiProcessor = 32;
-        p.l2CacheSize = 50 << 20;
-        p.memoryBusWidth = 5120;
-        p.asyncEngineCount = p.concurrentKernels = p.canMapHostMemory = p.unifiedAddressing = 1;
-        p.streamPrioritiesSupported = p.memoryPoolsSupported = 1;
-        p.pciBusID = 1 + device;
-        *properties = p;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
-{
-    cudaDeviceProp p;
-    cudaError_t error = cudaGetDeviceProperties(&p, device);
-    if (error) return error;
-    switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-        return *value = p.maxThreadsPerBlock, cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-        return *value = static_cast<int>(p.sharedMemPerBlock), cudaSuccess;
-    case cudaDevAttrWarpSize:
-        return *value = p.warpSize, cudaSuccess;
-    case cudaDevAttrClockRate:
-        return *value = 1000000, cudaSuccess;
-    case cudaDevAttrMultiProcessorCount:
-        return *value = p.multiProcessorCount, cudaSuccess;
-    case cudaDevAttrL2CacheSize:
-        return *value = p.l2CacheSize, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-        return *value = p.major, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-        return *value = p.minor, cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-        return *value = static_cast<int>(p.sharedMemPerBlockOptin), cudaSuccess;
-    }
-    return last_error = cudaErrorInvalidValue;
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    *least = 0;
-    *greatest = -5;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = device_error == cudaErrorInsufficientDriver ? 11040 : CUDART_VERSION;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
-
 cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 {
     return call([&]() -> cudaError_t {
@@ -293,7 +121,7 @@ cudaError_t cudaFree(void *address)
     return call(ALWAYS, [&]() -> cudaError_t {
         cudaError_t error = no_capture();
         if (error || !address) return error;
-        finish_all(current_device);
+        finish_all(current_device());
         counts.frees++;
         if (emu::give_memory(address)) return cudaSuccess;
         emu::fail("memory is freed that is none of the device");
@@ -341,7 +169,7 @@ cudaError_t cudaFreeHost(void *address)
     return call(ALWAYS, [&]() -> cudaError_t {
         cudaError_t error = no_capture();
         if (error || !address) return error;
-        finish_all(current_device);
+        finish_all(current_device());
         if (emu::give_pinned(address)) return cudaSuccess;
         emu::fail("memory is freed that is not pinned");
         return cudaErrorInvalidValue;
@@ -417,7 +245,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     return call([&]() -> cudaError_t {
         if (flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
         CUstream_st *s = make_object<CUstream_st>(STREAM);
-        s->device = current_device;
+        s->device = current_device();
         s->blocking = !flags;
         s->tail = s->joined = -1;
         *stream = s;
@@ -660,10 +488,20 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     });
 }
 
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
+{
+    return call([&]() -> cudaError_t {
+        *attributes = {0, static_cast<int>(emu::most_shared_of(kernel)), code, CLUSTER_CODE};
+        return cudaSuccess;
+    });
+}
+
 void emu::enqueue_launch(const launch_shape &shape, const void *closure, size_t bytes, cudaStream_t stream)
 {
     with_stream(stream, [&](CUstream_st *s) -> cudaError_t {
-        if (s != null_stream && s->device != current_device) return cudaErrorInvalidResourceHandle;
+        if (s != null_stream && s->device != current_device()) return cudaErrorInvalidResourceHandle;
+        if (code < CLUSTER_CODE && &xph_cuda_overlap && xph_cuda_overlap)
+            fail("%s: kernels overlap whose code does not wait for the one before", shape.name);
         if (!fits(shape)) {
             fail("%s: a launch of this size is refused", shape.name);
             return cudaErrorInvalidConfiguration;
@@ -691,11 +529,6 @@ int emu_meet(void *stream, int (*meet)(const void *), void (*gone)(const void *)
     });
 }
 
-int emu_device(void)
-{
-    return current_device;
-}
-
 int emu_device_of(const void *address)
 {
     emu::guard held;
@@ -714,7 +547,7 @@ int emu_stream_device(void *stream)
 
 void emu_timing(int how, uint64_t seed)
 {
-    call(ALWAYS, [&]() -> cudaError_t {
+    ask(ALWAYS, [&]() -> cudaError_t {
         finish_all(-1);
         emu::timing = how;
         emu::seed(seed);
@@ -731,14 +564,14 @@ void emu_protect(int on)
 void *emu_alloc(size_t bytes, size_t alignment)
 {
     emu::guard held;
-    return emu::take_memory(bytes, alignment, current_device);
+    return emu::take_memory(bytes, alignment, current_device());
 }
 
 void emu_free(void *address)
 {
     if (!address) return;
     emu::guard held;
-    finish_all(current_device);
+    finish_all(current_device());
     emu::give_memory(address);
     emu::hide();
 }
@@ -755,19 +588,6 @@ void emu_clear(void)
     discard_all();
     emu::failed = false;
     last_error = cudaSuccess;
-}
-
-void emu_devices(int count, int error)
-{
-    emu::guard held;
-    device_count = count;
-    device_error = static_cast<cudaError_t>(error);
-}
-
-void emu_memory(size_t bytes)
-{
-    emu::guard held;
-    memory_limit = bytes;
 }
 
 void emu_fail_allocation(int64_t n)

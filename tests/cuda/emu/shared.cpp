@@ -48,6 +48,8 @@ allowance *allowance_of(const void *kernel)
 }
 
 unsigned most_blocks = emu::MOST_CLUSTER; /* of a cluster */
+int most_clusters;                        /* at once; 0: as many as there are multiprocessors for */
+size_t most_allowed = MOST_ALLOWED;       /* of a block's bytes */
 
 /* More than 8 blocks only where the kernel was allowed it. */
 bool cluster_fits(const emu::launch_shape &shape)
@@ -77,29 +79,51 @@ bool emu::fits(const launch_shape &shape)
 
 bool emu::allow(const void *kernel, cudaFuncAttribute what, int value)
 {
-    if (what == cudaFuncAttributeMaxDynamicSharedMemorySize && (value < 0 || value > MOST_ALLOWED))
+    if (what == cudaFuncAttributeMaxDynamicSharedMemorySize &&
+        (value < 0 || static_cast<size_t>(value) > most_allowed))
         return false;
     allowance *a = allowance_of(kernel);
     if (!a) return false;
-    if (what == cudaFuncAttributeMaxDynamicSharedMemorySize)
-        a->bytes = static_cast<size_t>(value > MOST_SHARED ? value : static_cast<int>(MOST_SHARED));
+    if (what == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+        const size_t bytes = static_cast<size_t>(value > MOST_SHARED ? value : static_cast<int>(MOST_SHARED));
+        /* Another thread may be about to launch it with what it was allowed. */
+        if (bytes < a->bytes) fail("a kernel is allowed less shared memory than before, %zu bytes", bytes);
+        a->bytes = bytes;
+    }
     if (what == cudaFuncAttributeNonPortableClusterSizeAllowed) a->large_clusters = value;
     return true;
 }
 
-int emu::cluster_room(const void *kernel, unsigned blocks, dim3 block, size_t shared_bytes)
+/* A multiprocessor has a block, and where all of them are too few, they have one cluster. */
+int emu::cluster_room(const launch_shape &shape)
 {
-    const unsigned lanes = (block.x * block.y * block.z + WARP - 1) / WARP * WARP;
-    if (shared_bytes > MOST_ALLOWED ||
-        !allow(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)) ||
-        (blocks > MOST_PORTABLE_CLUSTER && !allow(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1)))
-        return 0;
-    return blocks <= most_blocks && blocks * lanes <= MOST_LANES;
+    const guard held;
+    if (!fits(shape)) return -1;
+    const int own = shape.cluster < MULTIPROCESSORS ? MULTIPROCESSORS / static_cast<int>(shape.cluster) : 1;
+    return most_clusters && most_clusters < own ? most_clusters : own;
+}
+
+size_t emu::shared_limit()
+{
+    return most_allowed;
 }
 
 void emu_clusters(int blocks)
 {
     most_blocks = static_cast<unsigned>(blocks);
+}
+
+void emu_clusters_at_once(int count)
+{
+    most_clusters = count;
+}
+
+void emu_shared(size_t bytes)
+{
+    const emu::guard held;
+    most_allowed = bytes ? bytes : size_t(emu::MOST_ALLOWED);
+    for (allowance *a = allowances; a; a = a->next)
+        if (a->bytes > most_allowed) a->bytes = most_allowed;
 }
 
 namespace

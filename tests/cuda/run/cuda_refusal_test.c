@@ -159,8 +159,8 @@ static void hear_of_room(void *user, exphil_log_level level, const char *message
     if (level <= EXPHIL_LOG_WARNING && strstr(message, "no room for the clusters of ")) ++*(int *)user;
 }
 
-/* blocks: that a cluster may have, once the model is planned. */
-static int losses_with_clusters(int32_t precision, int blocks, double losses[UPDATES + 1])
+/* Of a training on code for this processor; blocks: that a cluster may have, once the model is planned. */
+static int losses_with_clusters(int32_t precision, int code, int blocks, double losses[UPDATES + 1])
 {
     int lines = 0;
     train_plan plan = train_plan_of("lstm gru", EXPHIL_MODE_CARRY);
@@ -170,6 +170,7 @@ static int losses_with_clusters(int32_t precision, int blocks, double losses[UPD
     plan.trainer.precision = precision;
     plan.log = hear_of_room;
     plan.log_user = &lines;
+    emulated_gpu()->code(code);
     train_run run = train_begin(&plan);
     emulated_gpu()->clusters(blocks);
     for (int i = 0; i <= UPDATES; i++) {
@@ -180,6 +181,7 @@ static int losses_with_clusters(int32_t precision, int blocks, double losses[UPD
     }
     train_end(&run);
     emulated_gpu()->clusters(16);
+    emulated_gpu()->code(90);
     emulated_clean();
     return lines;
 }
@@ -190,8 +192,20 @@ static void clusters_find_no_room(void **state)
     (void)asked_to(NULL, 0);
     for (int32_t p = EXPHIL_PRECISION_F32; p <= EXPHIL_PRECISION_F16; p++) {
         double with[UPDATES + 1] = {0}, without[UPDATES + 1] = {0};
-        assert_int_equal(losses_with_clusters(p, 16, with), 0);
-        assert_int_equal(losses_with_clusters(p, 1, without), 1);
+        assert_int_equal(losses_with_clusters(p, 90, 16, with), 0);
+        assert_int_equal(losses_with_clusters(p, 90, 1, without), 1);
+        assert_memory_equal(with, without, sizeof with);
+    }
+}
+
+/* Code that a driver made of that for an older processor has no clusters, and does not wait: neither is asked of it. */
+static void code_for_older_processors(void **state)
+{
+    (void)asked_to(NULL, 0);
+    for (int32_t p = EXPHIL_PRECISION_F32; p <= EXPHIL_PRECISION_F16; p++) {
+        double with[UPDATES + 1] = {0}, without[UPDATES + 1] = {0};
+        assert_int_equal(losses_with_clusters(p, 90, 16, with), 0);
+        assert_int_equal(losses_with_clusters(p, 89, 16, without), 0);
         assert_memory_equal(with, without, sizeof with);
     }
 }
@@ -292,11 +306,9 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_refused_nothing_said),
-        cmocka_unit_test(training_goes_on),
-        cmocka_unit_test(one_product_of_three_refused),
-        cmocka_unit_test(clusters_find_no_room),
-        cmocka_unit_test(play_goes_on),
+        cmocka_unit_test(nothing_refused_nothing_said), cmocka_unit_test(training_goes_on),
+        cmocka_unit_test(one_product_of_three_refused), cmocka_unit_test(clusters_find_no_room),
+        cmocka_unit_test(code_for_older_processors),    cmocka_unit_test(play_goes_on),
         cmocka_unit_test(a_limit_is_met_at_creation),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -7,6 +7,8 @@
 
 #include "device/device.h"
 
+#include <exphil/ops.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -472,6 +474,109 @@ static void sessions_of_one_model(void **state)
     nothing_is_left(emulated_blaslt(), emulated_cudnn());
 }
 
+/* ---- operations of many shapes ---- */
+
+/* Layers whose launches of one kernel take more shared memory or less, at once and again and again. */
+typedef struct layer {
+    const char *kernel;
+    int64_t hidden, frames;
+} layer;
+
+typedef struct layer_work {
+    const layer *as;
+    exphil_ops *ops;
+    xph_device *device;
+    float *y;
+    int times;
+} layer_work;
+
+/* With what a stream of the plugin begins (cuda/device.h). */
+typedef struct plugin_stream {
+    xph_stream base;
+    void *native;
+} plugin_stream;
+
+static void *layers(void *given)
+{
+    enum { GATES = 4, KINDS = 4 };
+    const layer_work *w = given;
+    const xph_backend *b = w->device->backend;
+    const int64_t hidden = w->as->hidden, rows = w->as->frames;
+    const size_t bytes[KINDS] = {
+        (size_t)(GATES * hidden * rows) * sizeof(float), (size_t)(GATES * hidden * hidden) * sizeof(float),
+        (size_t)(GATES * hidden) * sizeof(float), (size_t)(rows * hidden) * sizeof(float)};
+    void *at[KINDS], *workspace = NULL;
+    xph_stream *stream = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_op_info info = EXPHIL_OP_INFO_INIT;
+    exphil_rnn_args a = EXPHIL_RNN_ARGS_INIT;
+    assert_int_equal(b->stream_create(w->device, 0, &stream), EXPHIL_OK);
+    for (int i = 0; i < KINDS; i++) {
+        xph_rng rng = {.seed = (uint64_t)i + 1, .stream = XPH_RNG_TEST};
+        float *numbers = malloc(bytes[i]);
+        for (size_t k = 0; k < bytes[i] / sizeof(float); k++)
+            numbers[k] = ((float)xph_rng_below(&rng, 512) - 256.0f) / 4096.0f;
+        assert_int_equal(b->alloc(w->device, bytes[i], &at[i]), EXPHIL_OK);
+        assert_int_equal(b->upload(stream, at[i], numbers, bytes[i]), EXPHIL_OK);
+        free(numbers);
+    }
+    a.op = EXPHIL_OP_LSTM;
+    a.batch = 1;
+    a.frames = rows;
+    a.hidden = hidden;
+    a.gates.data = at[0];
+    a.weight.data = at[1];
+    a.bias.data = at[2];
+    a.y.data = at[3];
+    if (exphil_ops_query(w->ops, &a, &info, &error) < 0) fail_msg("%s", error.message);
+    assert_string_equal(info.kernel, w->as->kernel);
+    assert_int_equal(b->alloc(w->device, info.workspace_bytes, &workspace), EXPHIL_OK);
+    for (int i = 0; i < w->times; i++) {
+        void *const native = ((const plugin_stream *)stream)->native;
+        if (exphil_ops_run(w->ops, &a, workspace, info.workspace_bytes, native, &error) < 0)
+            fail_msg("%lld units, run %d: %s", (long long)hidden, i, error.message);
+    }
+    assert_int_equal(b->download(stream, w->y, at[3], bytes[3]), EXPHIL_OK);
+    assert_int_equal(b->stream_wait(stream), EXPHIL_OK);
+    b->free(w->device, workspace, info.workspace_bytes);
+    for (int i = 0; i < KINDS; i++) b->free(w->device, at[i], bytes[i]);
+    b->stream_destroy(stream);
+    return NULL;
+}
+
+static void shapes_of_one_kernel(void **state)
+{
+    static const layer all[] = {{"rnn_stay", 56, 3},
+                                {"rnn_stay", 96, 3},
+                                {"rnn_stay", 64, 3},
+                                {"rnn_cluster_floats", 256, 6},
+                                {"rnn_cluster_floats", 384, 6},
+                                {"rnn_cluster_floats", 192, 6}};
+    enum { LAYERS = sizeof all / sizeof *all, MOST = 384 * 6 };
+    static float want[LAYERS][MOST], got[LAYERS][MOST];
+    layer_work jobs[LAYERS];
+    pthread_t thread[LAYERS];
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_context *context = context_on("cuda:0");
+    exphil_ops *ops = NULL;
+    if (exphil_ops_create(context, NULL, &ops, &error) < 0) fail_msg("%s", error.message);
+    emulated_gpu()->timing(EMU_SHUFFLED, 7);
+    for (int i = 0; i < LAYERS; i++) {
+        jobs[i] = (layer_work){&all[i], ops, xph_context_backend(context), want[i], 1};
+        layers(&jobs[i]);
+    }
+    for (int i = 0; i < LAYERS; i++) {
+        jobs[i].y = got[i];
+        jobs[i].times = VISITS;
+        assert_int_equal(pthread_create(&thread[i], NULL, layers, &jobs[i]), 0);
+    }
+    for (int i = 0; i < LAYERS; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_memory_equal(got, want, sizeof want);
+    exphil_ops_destroy(ops);
+    exphil_context_destroy(context);
+    nothing_is_left(emulated_blaslt(), emulated_cudnn());
+}
+
 static int setup(void **state)
 {
     setenv("EXPHIL_CUBLASLT", EMULATED_BLASLT, 1);
@@ -488,6 +593,7 @@ int main(void)
         cmocka_unit_test(libraries_of_a_device),
         cmocka_unit_test(what_one_thread_made_another_destroys),
         cmocka_unit_test(sessions_of_one_model),
+        cmocka_unit_test(shapes_of_one_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

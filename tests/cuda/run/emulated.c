@@ -25,6 +25,13 @@ const emulated *emulated_gpu(void)
     *(void **)(&gpu.allocated) = find(library, "emu_allocated");
     *(void **)(&gpu.fault) = find(library, "emu_fault");
     *(void **)(&gpu.clusters) = find(library, "emu_clusters");
+    *(void **)(&gpu.clusters_at_once) = find(library, "emu_clusters_at_once");
+    *(void **)(&gpu.shared) = find(library, "emu_shared");
+    *(void **)(&gpu.code) = find(library, "emu_code");
+    *(void **)(&gpu.has_context) = find(library, "emu_has_context");
+    *(void **)(&gpu.exclusive) = find(library, "emu_exclusive");
+    *(void **)(&gpu.entries) = find(library, "emu_entries");
+    *(void **)(&gpu.device) = find(library, "emu_device");
     *(void **)(&gpu.clear) = find(library, "emu_clear");
     *(void **)(&gpu.devices) = find(library, "emu_devices");
     *(void **)(&gpu.memory) = find(library, "emu_memory");

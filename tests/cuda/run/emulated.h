@@ -30,6 +30,13 @@ typedef struct emulated {
     void (*devices)(int count, int error);
     void (*memory)(size_t bytes);
     void (*clusters)(int blocks);
+    void (*clusters_at_once)(int count);
+    void (*shared)(size_t bytes);
+    void (*code)(int processor);
+    int (*has_context)(int device);
+    void (*exclusive)(int device, int on);
+    void (*entries)(int on);
+    int (*device)(void);
     void (*fail_allocation)(int64_t n);
     void (*fail_operation)(int64_t n);
     emu_counts (*count)(void);
