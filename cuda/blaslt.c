@@ -123,6 +123,31 @@ static exphil_status begin(xph_blaslt *lt, const xph_cuda_device *device, exphil
     return EXPHIL_E_UNSUPPORTED;
 }
 
+/* The first device of an ordinal is open: its choices are those of all, and nobody is to believe that it has others. */
+static exphil_status join(const xph_blaslt *lt, const xph_cuda_device *device, exphil_error *error)
+{
+    const char *path = choices_path();
+    lt_choices own = {.count = 0};
+    char text[160];
+    if (!path && lt->choices.count) {
+        snprintf(
+            text, sizeof text,
+            "cuda:%d: products as EXPHIL_CUBLASLT_CHOICES said when it was opened first, until all close it",
+            device->ordinal);
+        device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+    }
+    if (!path) return EXPHIL_OK;
+    exphil_status status = xph_choices_read(path, device, xph_lt.cublasLtGetVersion(), &own, error);
+    if (status >= 0 && !xph_choices_same(&own, &lt->choices))
+        status =
+            xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
+                          "EXPHIL_CUBLASLT_CHOICES: %.200s: cuda:%d is open with other choices, which hold "
+                          "until all close it",
+                          path, device->ordinal);
+    xph_choices_free(&own);
+    return status;
+}
+
 /* Whoever names choices wants the bits that they give. */
 static exphil_status without(exphil_error *error)
 {
@@ -139,7 +164,7 @@ exphil_status xph_blaslt_open(xph_cuda_device *device, exphil_error *error)
     pthread_mutex_lock(&opening);
     load(device);
     if (loaded == 1 && device->ordinal < DEVICES) lt = &of_ordinal[device->ordinal];
-    if (lt && lt->users == 0) status = begin(lt, device, error);
+    if (lt) status = lt->users ? join(lt, device, error) : begin(lt, device, error);
     if (status == EXPHIL_E_UNSUPPORTED && !choices_path()) { /* it does not start */
         status = EXPHIL_OK;
         lt = NULL;

@@ -272,6 +272,12 @@ void xph_choices_free(lt_choices *choices)
     choices->count = 0;
 }
 
+/* Those of a file begin as zeros, so that nothing is undefined between their numbers. */
+bool xph_choices_same(const lt_choices *a, const lt_choices *b)
+{
+    return a->count == b->count && (!a->count || memcmp(a->of, b->of, (size_t)a->count * sizeof *a->of) == 0);
+}
+
 /* ---- writing ---- */
 
 static size_t product_line(const lt_choice *c, char line[LINE])

@@ -55,6 +55,7 @@ exphil_status xph_choices_read(const char *path, const xph_cuda_device *device, 
                                lt_choices *choices, exphil_error *error);
 exphil_status xph_choices_write(const char *path, const lt_choices *choices, exphil_error *error);
 void xph_choices_free(lt_choices *choices);
+bool xph_choices_same(const lt_choices *a, const lt_choices *b);
 /* The first for this shape whose matrices are aligned no better than these. alignment false: whatever these are. */
 const lt_choice *xph_choices_find(const lt_choices *choices, const lt_shape *shape, bool alignment);
 /* Bytes of scratch that a product of this shape may want, however its matrices are aligned. */

@@ -99,6 +99,56 @@ static void files_are_taken_whole(void **state)
     emulated_clean();
 }
 
+static int told;
+static char last[512];
+
+static void hear(void *user, exphil_log_level level, const char *message)
+{
+    if (level > EXPHIL_LOG_WARNING) return;
+    told++;
+    snprintf(last, sizeof last, "%s", message);
+}
+
+/* While one has the device open with choices, others have them too, or are told why not. */
+static void the_first_choices_hold(void **state)
+{
+    const char *path = (emulated_blaslt(), tuned());
+    char other[512], copy[512];
+    exphil_error error;
+    const exphil_context_config config = emulated_config("cuda:0", hear, NULL);
+    exphil_context *more = NULL;
+    snprintf(other, sizeof other, "%s", test_path("other"));
+    snprintf(copy, sizeof copy, "%s", test_path("copy"));
+    test_write(copy, text, text_bytes);
+    char *word = strstr(text, " 0000000000005eed"), *sum = strstr(text, "\nsum ");
+    assert_non_null(word);
+    word[-1] = word[-1] == '1' ? '2' : '1';
+    snprintf(sum + 5, 18, "%016llx\n", (unsigned long long)emulated_sum(text, (size_t)(sum + 1 - text)));
+    test_write(other, text, text_bytes);
+    for (int named = 0; named < 2; named++) {
+        if (named) setenv("EXPHIL_CUBLASLT_CHOICES", path, 1);
+        exphil_context *first = emulated_context();
+        setenv("EXPHIL_CUBLASLT_CHOICES", other, 1);
+        assert_int_equal(opens(&error), EXPHIL_E_UNSUPPORTED);
+        assert_non_null(strstr(error.message, "is open with other choices"));
+        setenv("EXPHIL_CUBLASLT_CHOICES", "/nowhere", 1);
+        assert_int_equal(opens(&error), EXPHIL_E_IO);
+        setenv("EXPHIL_CUBLASLT_CHOICES", copy, 1);
+        assert_int_equal(opens(&error), named ? EXPHIL_OK : EXPHIL_E_UNSUPPORTED);
+        unsetenv("EXPHIL_CUBLASLT_CHOICES");
+        told = 0;
+        assert_int_equal(exphil_context_create(&config, &more, NULL), EXPHIL_OK);
+        assert_int_equal(told, named);
+        if (named) assert_non_null(strstr(last, "products as EXPHIL_CUBLASLT_CHOICES said"));
+        exphil_context_destroy(first);
+        exphil_context_destroy(more);
+    }
+    setenv("EXPHIL_CUBLASLT_CHOICES", other, 1);
+    assert_int_equal(opens(&error), EXPHIL_OK);
+    unsetenv("EXPHIL_CUBLASLT_CHOICES");
+    emulated_clean();
+}
+
 static void files_that_are_none(void **state)
 {
     exphil_error error;
@@ -148,9 +198,8 @@ static void libraries_that_are_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_choice_is_taken_and_named),
-        cmocka_unit_test(files_are_taken_whole),
-        cmocka_unit_test(files_that_are_none),
+        cmocka_unit_test(the_choice_is_taken_and_named), cmocka_unit_test(files_are_taken_whole),
+        cmocka_unit_test(the_first_choices_hold),        cmocka_unit_test(files_that_are_none),
         cmocka_unit_test(libraries_that_are_none),
     };
     setenv("EXPHIL_CUBLASLT", EMULATED_BLASLT, 1);
