@@ -61,6 +61,8 @@ class Planner:
         for name in self.built.tests():
             yield Task(name, "tests", [self.program(name)], 8, 120)
         yield Task("memory is used again", "tests", self.runs("--case", "memory_is_used_again"), 6, 60, self.products)
+        overlap = self.runs("--case", "overlap_changes_no_bits")
+        yield Task("kernels that overlap", "tests", overlap, 15, 120, self.products)
         if self.products == "own":
             return
         for blocks in self.patterns():

@@ -1,11 +1,12 @@
 /* Whole training runs on a card, through the plugin and the public interface: near the CPU's losses, the same bits in every
- * run, and after the third update no more memory. The plugin is that of $EXPHIL_BACKEND_DIR.
+ * run, whether kernels overlap or not, and after the third update no more memory. The plugin is that of $EXPHIL_BACKEND_DIR.
  *
  *   card_run_test [--case NAME] [--blocks PATTERN] [--runs N] [--updates N]
  *   card_run_test --patterns
  *
  * --case, --blocks: one of them only. --patterns: lists those of --blocks, a line each. --runs: of the same training
  * (default 20). --updates: of each (default 20). Each row is a line of JSON on standard output when it is known. */
+#include "play_case.h"
 #include "train_case.h"
 
 #include <math.h>
@@ -150,6 +151,79 @@ static void every_run_gives_the_same_bits(void **state)
     }
 }
 
+/* Logits of all frames; the session draws by itself. */
+static unsigned char *play_once(const char *blocks, size_t *bytes)
+{
+    enum { STREAMS = 2, FRAMES = 24 };
+    exphil_context_config how = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_session_config players = EXPHIL_SESSION_CONFIG_INIT;
+    const exphil_model_config config = model_case_config(blocks, EXPHIL_TYPE_F32);
+    exphil_context *context = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    how.device = "cuda:0";
+    how.threads = 1;
+    how.log = say;
+    how.log_level = EXPHIL_LOG_INFO;
+    if (exphil_context_create(&how, &context, &error) < 0) fail_msg("%s", error.message);
+    players.streams = STREAMS;
+    exphil_model *model = play_model(context, &config, 0.1);
+    exphil_session *session = play_session(model, &players);
+    play_frames *frames = play_frames_make(model, STREAMS, FRAMES, 5);
+    const int64_t width = STREAMS * frames->logits;
+    float *logits = calloc((size_t)(FRAMES * width), sizeof *logits);
+    int32_t actions[STREAMS * PLAY_HEADS];
+    for (int64_t t = 0; t < FRAMES; t++) {
+        play_step(session, frames, t, true, actions);
+        play_logits(session, frames, logits + t * width);
+    }
+    *bytes = (size_t)(FRAMES * width) * sizeof *logits;
+    play_frames_free(frames);
+    exphil_session_destroy(session);
+    exphil_model_destroy(model);
+    exphil_context_destroy(context);
+    return (unsigned char *)logits;
+}
+
+/* Training in every precision, and play last. */
+enum { OVERLAPPING = sizeof precisions / sizeof *precisions + 1 };
+static unsigned char *do_once(const char *blocks, size_t way, size_t *bytes)
+{
+    if (way + 1 == OVERLAPPING) return play_once(blocks, bytes);
+    const train_plan plan = plan_of(blocks, "cuda:0", precisions[way].precision);
+    return run_once(&plan, bytes);
+}
+
+/* Kernels that begin before the one ahead of them has ended read nothing that it has yet to write. Once a process has asked that
+ * they do not, none of its do. */
+static void overlap_changes_no_bits(void **state)
+{
+    static const char *const blocks[] = {"mamba attention (lstm ffn)", "gru"};
+    enum { PATTERNS = sizeof blocks / sizeof *blocks };
+    unsigned char *with[PATTERNS][OVERLAPPING] = {{NULL}};
+    size_t bytes[PATTERNS][OVERLAPPING] = {{0}}, other = 0;
+    if (getenv("EXPHIL_CUDA_OVERLAP")) fail_msg("EXPHIL_CUDA_OVERLAP is set");
+    for (int b = 0; b < PATTERNS; b++)
+        for (size_t way = 0; asked_for(blocks[b]) && way < OVERLAPPING; way++)
+            with[b][way] = do_once(blocks[b], way, &bytes[b][way]);
+    setenv("EXPHIL_CUDA_OVERLAP", "none", 1);
+    for (int b = 0; b < PATTERNS; b++) {
+        for (size_t way = 0; asked_for(blocks[b]) && way < OVERLAPPING; way++) {
+            const char *what = way + 1 < OVERLAPPING ? precisions[way].name : "play";
+            unsigned char *without = do_once(blocks[b], way, &other);
+            assert_int_equal(other, bytes[b][way]);
+            if (memcmp(with[b][way], without, other) != 0)
+                fail_msg("%s, %s: kernels that overlap give other bits", blocks[b], what);
+            free(with[b][way]);
+            free(without);
+            printf(
+                "{\"subject\":\"overlap\",\"blocks\":\"%s\",\"type\":\"%s\",\"updates\":%d,\"bytes\":%zu}\n",
+                blocks[b], what, asked.updates, other);
+            fflush(stdout);
+        }
+    }
+    unsetenv("EXPHIL_CUDA_OVERLAP");
+}
+
 static exphil_memory_info memory_of(const train_run *run)
 {
     exphil_memory_info info = EXPHIL_MEMORY_INFO_INIT;
@@ -234,7 +308,8 @@ int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_those_of_the_cpu), cmocka_unit_test(wide_nets_too),
-        cmocka_unit_test(every_run_gives_the_same_bits), cmocka_unit_test(memory_is_used_again)};
+        cmocka_unit_test(every_run_gives_the_same_bits), cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(overlap_changes_no_bits)};
     take_words(count, words);
     look_for_a_card();
     if (asked.test) cmocka_set_test_filter(asked.test);

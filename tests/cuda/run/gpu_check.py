@@ -22,7 +22,8 @@ from cuda_gate import costs  # noqa: E402
 from gpu_check import built, check, journal, machine, plan, readers, rehearse, report  # noqa: E402
 
 # Of every stage something that takes little.
-SHORT = ("^(losses of gru|2 equal runs of gru|cuda_(arena|conv)_test|update in f32|operations of an update in f32|"
+SHORT = ("^(losses of gru|2 equal runs of gru|kernels that overlap|cuda_(arena|conv)_test|update in f32|"
+         "operations of an update in f32|"
          "PyTorch.s step in f32|launches of step-16|times of (conv|linear)|memcheck over cuda_conv_test|"
          "counters of scan_grad|3 equal runs of gru)$")
 MACHINE = {"kind": "machine", "card": "none", "date": "2000-01-01", "rehearsal": True, "quick": True, "identity": "x"}
