@@ -18,6 +18,9 @@
 
 constexpr int CLASSES = 16;
 constexpr float UNSEEN = -1e30f; /* score of a key that a frame does not see: gives exactly 0 */
+/* Of finite scores the lowest: beside an ordinary score it gives exactly 0, beside itself 1. A power of two, so that it
+ * comes back from a logarithm, times LN_2 and then LOG2_E, as it was. */
+constexpr float LOWEST = -0x1p99f;
 
 /* ---- powers of two ---- */
 
@@ -45,6 +48,17 @@ __device__ inline float log_of(float base, float sum)
     const float exponent = static_cast<float>(static_cast<int>(bits >> 23) - 127);
     const float part = __uint_as_float((bits & 0x007fffffu) | 0x3f800000u);
     return bits < 0x7f800000u ? fmaf(base + exponent, LN_2, logf(part)) : sum;
+}
+
+/* NaN stays. */
+__device__ inline float at_least_lowest(float score)
+{
+    return score < LOWEST ? LOWEST : score;
+}
+/* Of a frame's exponentials; NaN where nothing it sees has a finite score. */
+__device__ inline float total_of(float base, float sum)
+{
+    return base == UNSEEN ? NAN : sum;
 }
 
 /* ---- one head of one stream ---- */
@@ -104,9 +118,13 @@ __device__ inline const Stored *query_at(const xph_attention_args &a, const head
 {
     return static_cast<const Stored *>(a.qkv) + (v.row + t) * a.ldqkv + int64_t(v.head) * v.dim;
 }
+/* Biases mask by -infinity, or by the lowest float, which log2(e) makes infinite: no sum of scores may meet either. A frame
+ * of whose keys the former masks all has no softmax, and its base stays UNSEEN. */
 __device__ inline float bias_at(const xph_attention_args &a, const head_view &v, int distance)
 {
-    return load(static_cast<const float *>(a.bias) + int64_t(v.head) * v.window + distance) * LOG2_E;
+    const float bias = load(static_cast<const float *>(a.bias) + int64_t(v.head) * v.window + distance);
+    if (bias == -INFINITY) return UNSEEN;
+    return at_least_lowest(bias * LOG2_E);
 }
 
 /* ---- the tile of frames of a block ---- */

@@ -12,7 +12,8 @@ __device__ inline float score_at(const xph_attention_args &a, const head_view &v
 {
     const Stored *q = query_at<Stored>(a, v, t);
     const float dot = dot_with(a, v, q, 1, t - distance);
-    return fmaf(dot, v.scale2, bias_at(a, v, distance));
+    const float score = fmaf(dot, v.scale2, bias_at(a, v, distance));
+    return score < UNSEEN ? UNSEEN : score;
 }
 
 /* What a warp keeps of a softmax as it goes through groups of 32 keys, oldest group first; the lane is the distance in
@@ -31,7 +32,7 @@ struct running {
         return e;
     }
     /* In every lane. */
-    __device__ float sum() const { return __shfl_sync(ALL_LANES, sum_of_classes(total), 0); }
+    __device__ float sum() const { return total_of(base, __shfl_sync(ALL_LANES, sum_of_classes(total), 0)); }
 };
 
 /* Columns from..from + FRAME_COLUMNS * WARP - 1 of frame t; the softmax is made again for each such part. */

@@ -28,7 +28,7 @@ __device__ inline pair pair_of(const xph_attention_grad_args &g, const back_view
     const Stored *q = query_at<Stored>(g.fwd, v, t), *dy = dy_at<Stored>(g, v, t);
     const float dot = dot_with(g.fwd, v, q, 1, j), dp = dot_with(g.fwd, v, dy, 2, j);
     const float score = fmaf(dot, v.scale2, bias_at(g.fwd, v, t - j)),
-                lse = b.saved[t * g.fwd.heads] * LOG2_E;
+                lse = at_least_lowest(b.saved[t * g.fwd.heads] * LOG2_E);
     pair of;
     of.p = exp2_fast(score - lse);
     of.ds = of.p * (dp - b.along[t * g.fwd.heads]);

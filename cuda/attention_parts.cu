@@ -57,7 +57,7 @@ template <class Stored> void move_ring(const xph_attention_args *a, cudaStream_t
     attention_count_ring(a, stream);
 }
 
-/* A row of the matrix is blockIdx.x: heads, then frames. */
+/* A row of the matrix is blockIdx.x: heads, then frames. What masks is finite there, for any arithmetic. */
 template <class Unused = void>
 __global__ void __launch_bounds__(RING_THREADS) bias_rows(const xph_attention_args a, float *to)
 {
@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(RING_THREADS) bias_rows(const xph_attention_ar
     const int time = static_cast<int>(a.time), row = static_cast<int>(blockIdx.x), t = row % time;
     const float *bias = static_cast<const float *>(a.bias) + row / time * a.window;
     for (int j = static_cast<int>(threadIdx.x); j < time; j += RING_THREADS)
-        to[int64_t(row) * time + j] = j <= t && t - j < a.window ? load(bias + (t - j)) : 0.0f;
+        to[int64_t(row) * time + j] =
+            j <= t && t - j < a.window ? at_least_lowest(load(bias + (t - j))) : 0.0f;
 }
 
 }  // namespace

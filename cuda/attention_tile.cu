@@ -85,13 +85,13 @@ template <class Unit, class Stored, int DIM> struct forward_tile {
         if (any) Unit::template times<DIM>(sum, s, keys, values, begin, end);
     }
 
-    /* Whether any result of the block is no number; the last barrier lies behind. */
-    static __device__ bool bad(const float (&sum)[ROWS][COLUMNS], const softmax &of, int *found)
+    /* Whether any result of the block's `count` frames is no number; the last barrier lies behind. */
+    static __device__ bool bad(const float (&sum)[ROWS][COLUMNS], const softmax &of, int count, int *found)
     {
         float all = 0.0f;
         XPH_UNROLL
         for (int i = 0; i < ROWS; i++) {
-            all += of.total[i];
+            all += Unit::row(i) < count ? total_of(of.base[i], of.total[i]) : 0.0f;
             XPH_UNROLL
             for (int j = 0; j < COLUMNS; j++) all += sum[i][j];
         }
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(TILE_THREADS, (forward_tile<Unit, Stored, DIM>
         work::visit(v, p.t0, k0, tiles, first, bias, &of, sum);
         __syncthreads();
     }
-    if (work::bad(sum, of, found)) {
+    if (work::bad(sum, of, v.time - p.t0, found)) {
         for (int r = static_cast<int>(threadIdx.x) / WARP; r < TILE && p.t0 + r < v.time;
              r += TILE_THREADS / WARP)
             attention_frame<Stored>(a, v, p.t0 + r, p.t0 + r - first[r] + 1, tile_lane());

@@ -48,7 +48,7 @@ template <class Unit, class Stored, int DIM> struct back_tile {
     static __device__ void fill_lse(const xph_attention_grad_args &g, const back_view &b, int t0, frames *f)
     {
         const int i = static_cast<int>(threadIdx.x), t = t0 + i;
-        if (i < TILE) f->lse[i] = t < b.v.time ? b.saved[t * g.fwd.heads] * LOG2_E : 0.0f;
+        if (i < TILE) f->lse[i] = t < b.v.time ? at_least_lowest(b.saved[t * g.fwd.heads] * LOG2_E) : 0.0f;
     }
 
     /* y.dy of the block's frames, dy as shared memory has it: what is multiplied with values is the same. */

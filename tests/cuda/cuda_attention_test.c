@@ -2,6 +2,7 @@
  * resets, windows shorter and longer than a tile, widths that fill no tile. */
 #include "device_case.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -129,6 +130,78 @@ static void what_is_not_asked_for(void **state)
     }
 }
 
+/* ---- masks ---- */
+
+/* How biases mask keys: so that every frame has one left; all by the lowest float; the nearest, or all, by -infinity. */
+enum { MASK_SOME, MASK_FINITE, MASK_NEAREST, MASK_ALL, MASKS };
+
+static const shape masked_shapes[] = {{1, 1, 2, 8, 16, 9, 0, 0},      {2, 40, 2, 8, 16, 7, 9, 0},
+                                      {1, 130, 1, 20, 70, 70, 50, 3}, {1, 70, 1, 128, 64, -1, 0, 0},
+                                      {2, 33, 1, 40, 3, 2, 4, 0},     {1, 9, 1, 300, 12, 4, 0, 0},
+                                      {3, 1, 1, 16, 1, -1, 0, 0},     {1, 200, 2, 64, 33, 33, 17, 1}};
+enum { MASKED_SHAPES = sizeof masked_shapes / sizeof *masked_shapes };
+
+static layer masked_layer(const shape *s, int how)
+{
+    static const double masks[] = {-INFINITY, (double)-FLT_MAX, -3e38, -2.4e38, -2.3e38, -1e36, -1e31, -1e10};
+    layer l = layer_make(s);
+    for (int64_t i = 0; i < s->heads * s->window; i++) {
+        const int64_t distance = i % s->window;
+        if (how == MASK_SOME && distance && case_below(3))
+            l.bias[i] = masks[case_below(sizeof masks / sizeof *masks)];
+        if (how == MASK_FINITE) l.bias[i] = (double)-FLT_MAX;
+        if (how == MASK_ALL || (how == MASK_NEAREST && distance < 3)) l.bias[i] = -INFINITY;
+    }
+    return l;
+}
+
+/* What has no softmax is NaN, as in the formula; log-sum-exps of it, and of what only the lowest float masks, are left out. */
+static void masked_forward(const shape *s, int how, xph_type type, int32_t math)
+{
+    case_seed(11);
+    layer l = masked_layer(s, how);
+    kt_case c = forward_case(&l);
+    KT_ARGS(&c, xph_attention_args)->math = math;
+    device_case d = on_device(&c, type, l.rows);
+    if (math) d.tolerance = 2e-3, d.candidates_differ = true;
+    if (how != MASK_SOME) c.tensors[SAVED].role = KT_IN;
+    if (how < MASK_NEAREST) {
+        device_check(&d);
+        return;
+    }
+    double *want[KT_MOST], *got[KT_MOST];
+    kt_reference(&c, want);
+    for (const xph_cuda_candidate *k = xph_cuda_attention; k->name; k++) {
+        const xph_cuda_candidate alone[] = {*k, {0}};
+        const bool step = strcmp(k->name, "attention_step") == 0, few = step || strstr(k->name, "plain");
+        if (!few || (step && s->time > 1)) continue;
+        d.list = alone;
+        device_run(&d, got);
+        for (int64_t i = 0; i < l.rows * l.span; i++)
+            if (isnan(got[Y][i]) != isnan(want[Y][i])) fail_msg("%s: y[%lld]", k->name, (long long)i);
+    }
+    d.list = xph_cuda_attention;
+    device_run(&d, got);
+    for (int64_t i = 0; i < l.rows * l.span; i++) {
+        assert_int_equal(isnan(got[Y][i]), isnan(want[Y][i]));
+        if (isnan(want[Y][i])) got[Y][i] = want[Y][i] = 0.0;
+    }
+    case_close("y", got[Y], want[Y], l.rows * l.span, fmax(d.tolerance, 5 * device_tolerance(type)));
+}
+
+static void masks_are_those_of_the_formula(void **state)
+{
+    for (int how = 0; how < MASKS; how++)
+        for (size_t i = 0; i < MASKED_SHAPES; i++) {
+            for (int t = 0; t < DEVICE_TYPES; t++) {
+                masked_forward(&masked_shapes[i], how, device_types[t], XPH_MATH_F32);
+                case_release();
+            }
+            masked_forward(&masked_shapes[i], how, XPH_F32, XPH_MATH_TF32);
+            case_release();
+        }
+}
+
 /* ---- frame by frame ---- */
 
 static void in_place(const kt_case *c, const xph_kernel_set *set, void *given)
@@ -229,13 +302,14 @@ static void lagging_states_are_whole(void **state)
 
 /* ---- gradient ---- */
 
-static void gradient_shape(const shape *s, xph_type type, int32_t math, double tolerance)
+/* own: forward ran on the device too; of floats alone. */
+static void gradient_of(layer l, xph_type type, int32_t math, double tolerance, bool own)
 {
-    layer l = layer_make(s);
+    const shape *s = &l.s;
     double *results[KT_MOST], *dbias = case_random(s->heads * s->window, -1, 1);
     kt_case f = forward_case(&l);
     kt_reference(&f, results);
-    const kt_tensor tensors[] = {
+    kt_tensor tensors[] = {
         KT_FIELD(xph_attention_grad_args, fwd.qkv, fwd.ldqkv, l.rows, 3 * l.span, KT_IN, l.qkv, NULL),
         KT_FLAT(xph_attention_grad_args, fwd.bias, s->heads, s->window, KT_IN, l.bias, NULL),
         KT_FIELD(xph_attention_grad_args, fwd.y, fwd.ldy, l.rows, l.span, KT_IN, results[Y], NULL),
@@ -247,9 +321,18 @@ static void gradient_shape(const shape *s, xph_type type, int32_t math, double t
     };
     xph_attention_grad_args args = {.fwd = args_of(&l)};
     args.fwd.math = math;
-    const kt_case c = KT_CASE("attention_grad", XPH_OP_ATTENTION_GRAD, args,
-                              offsetof(xph_attention_grad_args, scratch), tensors, s->pad);
+    kt_case c = KT_CASE("attention_grad", XPH_OP_ATTENTION_GRAD, args,
+                        offsetof(xph_attention_grad_args, scratch), tensors, s->pad);
     device_case d = device_case_of(&c, xph_cuda_attention_grad, type);
+    if (own) {
+        double *want[KT_MOST], *device[KT_MOST];
+        kt_reference(&c, want);
+        for (int i = 0; i < c.count; i++) c.tensors[i].want = want[i];
+        d.wanted = true;
+        const device_case forward = on_device(&f, type, l.rows);
+        device_run(&forward, device);
+        c.tensors[2].x = device[Y], c.tensors[3].x = device[SAVED];
+    }
     d.tolerance = tolerance;
     d.reset_at = offsetof(xph_attention_grad_args, fwd.reset);
     d.rows = l.rows;
@@ -263,7 +346,7 @@ static void gradient(void **state)
     for (size_t i = 0; i < DEVICE_TYPES * SHAPES; i++) {
         xph_type type = device_types[i % DEVICE_TYPES];
         case_seed(50 + i / DEVICE_TYPES);
-        gradient_shape(&shapes[i / DEVICE_TYPES], type, XPH_MATH_F32, device_tolerance(type));
+        gradient_of(layer_make(&shapes[i / DEVICE_TYPES]), type, XPH_MATH_F32, device_tolerance(type), false);
     }
 }
 
@@ -271,8 +354,22 @@ static void gradient_on_matrix_units(void **state)
 {
     for (size_t i = 0; i < SHAPES; i++) {
         case_seed(50 + i);
-        gradient_shape(&shapes[i], XPH_F32, XPH_MATH_TF32, 5e-3);
+        gradient_of(layer_make(&shapes[i]), XPH_F32, XPH_MATH_TF32, 5e-3, false);
     }
+}
+
+/* What is masked takes no part; where the lowest float masks all that a frame sees, each key counts as 1, as on the CPU. */
+static void gradient_under_masks(void **state)
+{
+    for (int how = MASK_SOME; how <= MASK_FINITE; how++)
+        for (size_t i = 0; i < (DEVICE_TYPES + 2) * MASKED_SHAPES; i++) {
+            const size_t way = i % (DEVICE_TYPES + 2);
+            const xph_type type = way < DEVICE_TYPES ? device_types[way] : XPH_F32;
+            const bool tf32 = way == DEVICE_TYPES, own = way > DEVICE_TYPES;
+            case_seed(12);
+            gradient_of(masked_layer(&masked_shapes[i / (DEVICE_TYPES + 2)], how), type,
+                        tf32 ? XPH_MATH_TF32 : XPH_MATH_F32, tf32 ? 2e-2 : device_tolerance(type), own);
+        }
 }
 
 /* ---- what is wrong ---- */
@@ -367,6 +464,8 @@ int main(void)
                                        cmocka_unit_test(lagging_states_are_whole),
                                        cmocka_unit_test(gradient),
                                        cmocka_unit_test(gradient_on_matrix_units),
+                                       cmocka_unit_test(masks_are_those_of_the_formula),
+                                       cmocka_unit_test(gradient_under_masks),
                                        cmocka_unit_test(hidden_frames_do_not_leak),
                                        cmocka_unit_test(hidden_values_do_not_leak),
                                        cmocka_unit_test(broken_counters_stay_inside),
