@@ -76,7 +76,8 @@ all_heads heads_of(const xph_codes_args *a)
 
 bool fits(const xph_codes_args *a)
 {
-    return is_stored(a->type) && a->heads <= MOST_HEADS && a->rows < int64_t(1) << 31;
+    return is_stored(a->type) && a->heads <= MOST_HEADS && a->rows < int64_t(1) << 31 &&
+           fits_across(blocks_of(a->width, WARP));
 }
 
 bool accepts(const void *args)

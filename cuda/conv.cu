@@ -357,7 +357,8 @@ __global__ void __launch_bounds__(THREADS) conv_grad(const xph_conv_grad_args g)
 
 bool fits(const xph_conv_args *a)
 {
-    return is_stored(a->type) && a->taps >= 1 && a->taps <= MOST_TAPS && a->batch < (int64_t(1) << 31);
+    return is_stored(a->type) && a->taps >= 1 && a->taps <= MOST_TAPS && a->batch < (int64_t(1) << 31) &&
+           fits_across(blocks_of(a->width, THREADS));
 }
 
 /* Of a state that changes in place no span may read what another has written. */

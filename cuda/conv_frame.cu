@@ -129,7 +129,7 @@ bool xph_conv_frame_accepts(const void *args)
 {
     const xph_conv_args *a = static_cast<const xph_conv_args *>(args);
     return a->time == 1 && is_stored(a->type) && a->taps >= 1 && a->taps <= MOST_TAPS &&
-           a->batch < (int64_t(1) << 31);
+           a->batch < (int64_t(1) << 31) && fits_across(blocks_of(a->width, THREADS));
 }
 
 int xph_conv_frame(const void *args, cudaStream_t stream)

@@ -189,6 +189,11 @@ __host__ __device__ constexpr int64_t blocks_of(int64_t count, int64_t size)
 {
     return (count + size - 1) / size;
 }
+/* Whether a grid can have so many blocks along y or z; along x it can have 2^31 - 1. */
+inline bool fits_across(int64_t blocks)
+{
+    return blocks < 1 << 16;
+}
 inline unsigned as_grid(int64_t count)
 {
     return static_cast<unsigned>(count);

@@ -154,16 +154,24 @@ on_host host_of(const xph_embed_args *a)
     return to;
 }
 
+/* Of a row of y. */
+int64_t width_of(const xph_embed_args *a)
+{
+    int64_t width = a->floats + a->slots * a->logits;
+    for (int64_t i = 0; i < a->ids; i++) width += a->tables[i].width;
+    return width;
+}
+
 bool accepts(const void *args)
 {
-    return fits(static_cast<const xph_embed_args *>(args));
+    const xph_embed_args *a = static_cast<const xph_embed_args *>(args);
+    return fits(a) && fits_across(blocks_of(width_of(a), THREADS));
 }
 
 int launch(const void *args, cudaStream_t stream)
 {
     const xph_embed_args *a = static_cast<const xph_embed_args *>(args);
-    int64_t width = a->floats + a->slots * a->logits;
-    for (int64_t i = 0; i < a->ids; i++) width += a->tables[i].width;
+    const int64_t width = width_of(a);
     const dim3 grid(as_grid(blocks_of(a->rows, ROWS)), as_grid(blocks_of(width, THREADS)));
     if (!a->rows || !width) return cudaSuccess;
     with_stored(a->type, [&](auto zero) {
@@ -190,7 +198,7 @@ bool whole_parts(const xph_embed_args *a)
 bool large_accepts(const void *args)
 {
     const xph_embed_args *a = &static_cast<const xph_embed_grad_args *>(args)->fwd;
-    return fits(a) && !whole_parts(a);
+    return fits(a) && !whole_parts(a) && fits_across(blocks_of(width_of(a), WARP));
 }
 
 bool seen_before(const xph_embed_args *a, int64_t id)

@@ -315,7 +315,8 @@ template <int HELD> bool accepts(const void *args)
 }
 template <int HELD> bool grad_accepts(const void *args)
 {
-    return fits<HELD>(&static_cast<const xph_heads_grad_args *>(args)->fwd);
+    const xph_heads_args *a = &static_cast<const xph_heads_grad_args *>(args)->fwd;
+    return fits<HELD>(a) && fits_across(a->logits / TOGETHER + a->heads);
 }
 
 /* Numbers of a row that a lane holds, and rows of a warp. */

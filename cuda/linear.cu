@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(THREADS, 2) linear(const xph_linear_args a)
 
 bool fits(const xph_linear_args *a)
 {
-    return is_stored(a->type) && !a->weights && a->rows < int64_t(1) << 31;
+    return is_stored(a->type) && !a->weights && a->rows < int64_t(1) << 31 &&
+           fits_across(blocks_of(a->out, WIDE));
 }
 
 template <int TALL> int launch(const void *args, cudaStream_t stream)
@@ -234,7 +235,7 @@ int xph_linear(const void *args, cudaStream_t stream)
 bool xph_linear_accepts_grad(const void *args)
 {
     const xph_linear_grad_args *g = static_cast<const xph_linear_grad_args *>(args);
-    return is_stored(g->type) && g->rows < int64_t(1) << 31;
+    return is_stored(g->type) && g->rows < int64_t(1) << 31 && fits_across(blocks_of(g->in, WIDE));
 }
 
 size_t xph_linear_grad_scratch(const void *args)

@@ -222,7 +222,7 @@ size_t xph_narrow_bytes(xph_type weights, int64_t in, int64_t out)
 bool xph_narrow_accepts(const void *args)
 {
     const xph_linear_args *a = static_cast<const xph_linear_args *>(args);
-    return a->type == XPH_F32 && a->rows < int64_t(1) << 31 &&
+    return a->type == XPH_F32 && a->rows < int64_t(1) << 31 && fits_across(blocks_of(a->out, THREADS)) &&
            (a->weights == XPH_BF16 || (a->weights == XPH_I8 && a->in <= MOST_I8));
 }
 

@@ -429,7 +429,8 @@ template <int HELD> int launch(const void *args, cudaStream_t stream)
 
 template <int HELD> bool grad_accepts(const void *args)
 {
-    return fits<HELD>(&static_cast<const xph_norm_grad_args *>(args)->fwd);
+    const xph_norm_args *a = &static_cast<const xph_norm_grad_args *>(args)->fwd;
+    return fits<HELD>(a) && (HELD || fits_across(blocks_of(a->width, THREADS)));
 }
 
 size_t grad_scratch(const void *args)

@@ -407,22 +407,29 @@ bool makes_step(const xph_scan_args *a)
 /* Channels from which one lane each keeps every GPU busy: four warps for each of some 130 multiprocessors. */
 constexpr int64_t MANY_CHANNELS = 4 * 130 * WARP;
 
+/* Lanes of a channel, of which a block has THREADS. */
+bool fits_with(const xph_scan_args *a, int64_t lanes)
+{
+    return scan_fits(a) && fits_across(blocks_of(a->width * lanes, THREADS));
+}
+
 bool step_accepts(const void *args)
 {
     const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
-    return a->time == 1 && scan_fits(a) && (!a->step.rows || makes_step(a));
+    return a->time == 1 && fits_with(a, 1) && (!a->step.rows || makes_step(a));
 }
 
 bool many_accepts(const void *args)
 {
     const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
-    return a->batch * a->width >= MANY_CHANNELS && !a->step.rows && scan_fits(a);
+    return a->batch * a->width >= MANY_CHANNELS && !a->step.rows &&
+           fits_with(a, fewest_lanes(scan_padded(a)));
 }
 
 bool frames_accepts(const void *args)
 {
     const xph_scan_args *a = static_cast<const xph_scan_args *>(args);
-    return !a->step.rows && scan_fits(a);
+    return !a->step.rows && fits_with(a, CHAINS);
 }
 
 template <template <class, int> class Do> int launch(const void *args, cudaStream_t stream)

@@ -150,9 +150,10 @@ __device__ inline float scan_row(const xph_scan_args &a, const void *matrix, int
 }
 
 /* Frames of a stage lie within 31 bits of each other, and rows, and those of marks, are counted in 31 bits. */
+constexpr int64_t MOST_LD = int64_t(1) << 27;
 inline bool scan_fits(const xph_scan_args *a)
 {
-    const int64_t far = int64_t(1) << 27;
+    const int64_t far = MOST_LD;
     return is_stored(a->type) && a->states >= 1 && a->states <= MOST_STATES &&
            a->batch < (int64_t(1) << 31) && a->time < (int64_t(1) << 31) &&
            a->batch * a->time < (int64_t(1) << 27) && a->width < (int64_t(1) << 24) && a->ldx < far &&

@@ -642,9 +642,12 @@ template <class Stored, int PADDED> struct gradient {
     }
 };
 
+/* Of many channels the kernel that makes marks has as many in a block, or more. */
 bool accepts(const void *args)
 {
-    return scan_fits(&static_cast<const xph_scan_grad_args *>(args)->fwd);
+    const xph_scan_grad_args *g = static_cast<const xph_scan_grad_args *>(args);
+    return scan_fits(&g->fwd) && g->lddy < MOST_LD && g->lddx < MOST_LD && g->ldddt < MOST_LD &&
+           g->lddz < MOST_LD && fits_across(layout_of(&g->fwd).groups);
 }
 
 size_t scratch_bytes(const void *args)

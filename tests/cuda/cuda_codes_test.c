@@ -26,9 +26,20 @@ static void too_many_heads_are_not_accepted(void **state)
     assert_false(xph_cuda_codes_grad->accepts(&args));
 }
 
+/* 65535 blocks of 32 columns lie beside each other. */
+static void too_wide_rows_are_not_accepted(void **state)
+{
+    for (int64_t blocks = 65535; blocks <= 65536; blocks++) {
+        const xph_codes_grad_args args = {.fwd = {.rows = 1, .heads = 1, .width = 32 * blocks}};
+        assert_int_equal(xph_cuda_codes->accepts(&args.fwd), blocks < 65536);
+        assert_int_equal(xph_cuda_codes_grad->accepts(&args), blocks < 65536);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_and_gradients),
-                                       cmocka_unit_test(too_many_heads_are_not_accepted)};
+                                       cmocka_unit_test(too_many_heads_are_not_accepted),
+                                       cmocka_unit_test(too_wide_rows_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_codes", tests, NULL, NULL);
 }

@@ -196,10 +196,24 @@ static void too_many_ids_are_not_accepted(void **state)
     assert_false(xph_cuda_embed_grad->accepts(&args));
 }
 
+/* 65535 blocks lie beside each other: of 128 columns, of 32 where a table is large. */
+static void too_wide_rows_are_not_accepted(void **state)
+{
+    for (int64_t blocks = 65535; blocks <= 65536; blocks++) {
+        const xph_embed_args rows = {.rows = 1, .floats = 128 * blocks};
+        const xph_embed_table table = {.entries = 3, .width = 32 * blocks};
+        const xph_embed_grad_args args = {.fwd = {.rows = 1, .ids = 1, .tables = &table}};
+        const xph_cuda_candidate *back = xph_cuda_embed_grad;
+        while (back->name && !back->accepts(&args)) back++;
+        assert_int_equal(xph_cuda_embed->accepts(&rows), blocks < 65536);
+        assert_true(blocks < 65536 ? strcmp(back->name, "embed_grad_large") == 0 : !back->name);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_and_gradients),
-                                       cmocka_unit_test(tables_of_all_sizes),
-                                       cmocka_unit_test(too_many_ids_are_not_accepted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_and_gradients), cmocka_unit_test(tables_of_all_sizes),
+        cmocka_unit_test(too_many_ids_are_not_accepted), cmocka_unit_test(too_wide_rows_are_not_accepted)};
     return cmocka_run_group_tests_name("cuda_embed", tests, NULL, NULL);
 }

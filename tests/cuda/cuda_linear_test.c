@@ -82,10 +82,25 @@ static void other_numbers_are_not_accepted(void **state)
     }
 }
 
+/* 65535 blocks of 64 lie beside each other. */
+static void what_is_too_wide_is_not_accepted(void **state)
+{
+    for (int64_t blocks = 65535; blocks <= 65536; blocks++) {
+        const xph_linear_args args = {.rows = 1, .in = 1, .out = 64 * blocks};
+        const xph_linear_grad_args grad = {.rows = 1, .in = 64 * blocks, .out = 1};
+        assert_int_equal(xph_linear_accepts(&args), blocks < 65536);
+        assert_int_equal(xph_linear_accepts_few(&args), blocks < 65536);
+        assert_int_equal(xph_linear_accepts_grad(&grad), blocks < 65536);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(rows_alone),
-                                       cmocka_unit_test(gradient), cmocka_unit_test(gradients_over_many_rows),
-                                       cmocka_unit_test(other_numbers_are_not_accepted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
+                                       cmocka_unit_test(rows_alone),
+                                       cmocka_unit_test(gradient),
+                                       cmocka_unit_test(gradients_over_many_rows),
+                                       cmocka_unit_test(other_numbers_are_not_accepted),
+                                       cmocka_unit_test(what_is_too_wide_is_not_accepted)};
     return cmocka_run_group_tests_name("cuda_linear", tests, NULL, NULL);
 }

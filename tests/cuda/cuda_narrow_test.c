@@ -144,6 +144,12 @@ static void refused(void **state)
         args.in = pack.in = 131073; /* more than int32 holds the sums of */
         assert_int_equal(xph_narrow_accepts(&args), weights == XPH_BF16);
         assert_int_equal(xph_narrow_accepts_pack(&pack), weights == XPH_BF16);
+        args.in = 1;
+        args.out = 65535 * 64; /* blocks beside each other, each of so many */
+        assert_int_equal(xph_narrow_accepts(&args), known);
+        args.out++;
+        assert_false(xph_narrow_accepts(&args));
+        args.in = 131073, args.out = 8;
         args.type = pack.type = XPH_BF16; /* the arithmetic around them is float */
         assert_false(xph_narrow_accepts(&args));
         assert_false(xph_narrow_accepts_pack(&pack));

@@ -198,12 +198,116 @@ static void what_it_has_not_is_refused(void **state)
     bench_end(&b);
 }
 
+/* ---- what no grid is wide enough for ----------------------------------------------------------------------- */
+
+/* Arguments of a frame whose arrays lie anywhere: a query reads none. */
+typedef union any_args {
+    exphil_conv_args conv;
+    exphil_scan_args scan;
+    exphil_norm_args norm;
+} any_args;
+
+static any_args conv_of(int32_t op, int64_t width, int64_t frames)
+{
+    static float there;
+    any_args a = {.conv = EXPHIL_CONV_ARGS_INIT};
+    a.conv.op = op, a.conv.batch = 1, a.conv.frames = frames, a.conv.width = width, a.conv.taps = 1;
+    a.conv.x.data = a.conv.weight.data = a.conv.dy.data = &there;
+    a.conv.y.data = a.conv.dx.data = &there;
+    return a;
+}
+
+static any_args scan_of(int32_t op, int64_t width, int64_t states, int64_t frames)
+{
+    static float there;
+    any_args a = {.scan = EXPHIL_SCAN_ARGS_INIT};
+    exphil_scan_args *s = &a.scan;
+    s->op = op, s->batch = 1, s->frames = frames, s->width = width, s->states = states;
+    s->u.data = s->delta.data = s->a_log.data = s->b.data = s->c.data = s->dy.data = &there;
+    s->y.data = s->du.data = s->ddelta.data = s->db.data = s->dc.data = &there;
+    return a;
+}
+
+static any_args norm_of(int32_t op, int64_t width)
+{
+    static float there;
+    any_args a = {.norm = EXPHIL_NORM_ARGS_INIT};
+    a.norm.op = op, a.norm.batch = a.norm.frames = 1, a.norm.width = width;
+    a.norm.x.data = a.norm.gain.data = a.norm.shift.data = a.norm.dy.data = &there;
+    a.norm.y.data = a.norm.dx.data = &there;
+    return a;
+}
+
+static void taken(const bench *b, const void *args)
+{
+    exphil_op_info info = EXPHIL_OP_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_ops_query(b->ops, args, &info, &error) < 0) fail_msg("%s", error.message);
+}
+
+/* 65535 blocks lie beside each other, of so many channels. */
+static void what_is_too_wide_is_refused_before_it_runs(void **state)
+{
+    enum { MOST = 65535 };
+    bench b = bench_make();
+    for (int wide = 0; wide < 2; wide++) {
+        const int64_t blocks = MOST + wide;
+        const any_args all[] = {
+            conv_of(EXPHIL_OP_CONV, blocks * 128, 1),
+            conv_of(EXPHIL_OP_CONV, blocks * 128, 2),
+            conv_of(EXPHIL_OP_CONV_GRAD, blocks * 128, 1),
+            norm_of(EXPHIL_OP_NORM_GRAD, blocks * 256),
+            scan_of(EXPHIL_OP_SCAN, blocks * 128, 3, 1),
+            scan_of(EXPHIL_OP_SCAN, blocks * 128, 3, 2),
+            scan_of(EXPHIL_OP_SCAN, blocks * 64, 32, 2),
+            scan_of(EXPHIL_OP_SCAN, blocks * 32, 64, 2),
+            scan_of(EXPHIL_OP_SCAN_GRAD, blocks * 128, 8, 1),
+            scan_of(EXPHIL_OP_SCAN_GRAD, blocks * 64, 9, 40),
+            scan_of(EXPHIL_OP_SCAN_GRAD, blocks * 32, 32, 40),
+            scan_of(EXPHIL_OP_SCAN_GRAD, blocks * 16, 33, 1),
+        };
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            if (wide)
+                refused(&b, &all[i], "has no kernel for this type and these fields");
+            else
+                taken(&b, &all[i]);
+    }
+    any_args norm = norm_of(EXPHIL_OP_NORM, (MOST + (int64_t)1) * 256);
+    taken(&b, &norm); /* has no blocks beside each other */
+    bench_end(&b);
+}
+
+/* Strides that 32 bits do not hold. */
+static void rows_too_far_apart_are_refused(void **state)
+{
+    bench b = bench_make();
+    static const size_t at[] = {
+        offsetof(exphil_scan_args, u),  offsetof(exphil_scan_args, delta), offsetof(exphil_scan_args, z),
+        offsetof(exphil_scan_args, dy), offsetof(exphil_scan_args, du),    offsetof(exphil_scan_args, ddelta),
+        offsetof(exphil_scan_args, dz), offsetof(exphil_scan_args, b),     offsetof(exphil_scan_args, c)};
+    for (size_t i = 0; i < 2 * sizeof at / sizeof *at; i++) {
+        static float there;
+        any_args a = scan_of(EXPHIL_OP_SCAN_GRAD, 8, 4, 3);
+        a.scan.z.data = a.scan.dz.data = &there;
+        exphil_input *array = (exphil_input *)(void *)((char *)&a.scan + at[i / 2]);
+        array->frame_stride = i % 2 ? ((int64_t)1 << 32) + 8 : ((int64_t)1 << 27) - 8;
+        array->batch_stride = 3 * array->frame_stride;
+        if (i % 2)
+            refused(&b, &a, "has no kernel for this type and these fields");
+        else
+            taken(&b, &a);
+    }
+    bench_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_numbers_are_those_of_the_cpu),
         cmocka_unit_test(a_run_is_work_of_the_stream),
         cmocka_unit_test(what_it_has_not_is_refused),
+        cmocka_unit_test(what_is_too_wide_is_refused_before_it_runs),
+        cmocka_unit_test(rows_too_far_apart_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
