@@ -12,8 +12,9 @@ __device__ inline float score_at(const xph_attention_args &a, const head_view &v
 {
     const Stored *q = query_at<Stored>(a, v, t);
     const float dot = dot_with(a, v, q, 1, t - distance);
-    const float score = fmaf(dot, v.scale2, bias_at(a, v, distance));
-    return score < UNSEEN ? UNSEEN : score;
+    const float bias = bias_at(a, v, distance), score = fmaf(dot, v.scale2, bias);
+    if (bias == UNSEEN && score == score) return UNSEEN;
+    return at_least_lowest(score);
 }
 
 /* What a warp keeps of a softmax as it goes through groups of 32 keys, oldest group first; the lane is the distance in

@@ -439,6 +439,33 @@ static void broken_counters_stay_inside(void **state)
     }
 }
 
+/* A frame's only key, or the nearest of two, may have a product below any mask. */
+static void products_below_all_masks(void **state)
+{
+    for (int frames = 1; frames < 3; frames++)
+        for (const xph_cuda_candidate *k = xph_cuda_attention; k->name; k++) {
+            const shape s = {1, frames, 1, 4, 2, -1, 0, 0};
+            const xph_cuda_candidate alone[] = {*k, {0}};
+            if (strcmp(k->name, "attention_plain") &&
+                strcmp(k->name, frames > 1 ? "attention_tile" : "attention_step"))
+                continue;
+            double *got[KT_MOST];
+            case_seed(13);
+            layer l = layer_make(&s);
+            for (int64_t d = 0; d < s.dim; d++) {
+                l.qkv[d] = l.qkv[3 * l.span * (frames - 1) + d] = 1.0;
+                l.qkv[l.span + d] = d ? 0.0 : -3e38;
+            }
+            kt_case c = forward_case(&l);
+            device_case d = on_device(&c, XPH_F32, l.rows);
+            d.list = alone;
+            device_run(&d, got);
+            case_close("y", got[Y], l.qkv + 2 * l.span, l.span, 1e-6);
+            if (frames > 1) case_close("y of both", got[Y] + l.span, l.qkv + 5 * l.span, l.span, 1e-6);
+            case_release();
+        }
+}
+
 /* Scores far apart: the largest decides, nothing overflows. */
 static void large_scores(void **state)
 {
@@ -469,6 +496,7 @@ int main(void)
                                        cmocka_unit_test(hidden_frames_do_not_leak),
                                        cmocka_unit_test(hidden_values_do_not_leak),
                                        cmocka_unit_test(broken_counters_stay_inside),
+                                       cmocka_unit_test(products_below_all_masks),
                                        cmocka_unit_test(large_scores)};
     return cmocka_run_group_tests_name("cuda_attention", tests, NULL, NULL);
 }
