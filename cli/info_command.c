@@ -135,8 +135,8 @@ static int show_model(const exphil_model *model, const exphil_model_info *info, 
     if (calibrated) print_comparison(&calibration, &spec);
     print_tensors(model, info->tensor_count);
     /* The end of a long list is what is seen. */
-    printf("trained %" PRIu64 " update%s on %" PRIu64 " frames; weights %s\n", info->trained_updates,
-           plural((int64_t)info->trained_updates), info->trained_frames, hash);
+    printf("trained %" PRIu64 " update%s on %" PRIu64 " frames, each counted in every pass; weights %s\n",
+           info->trained_updates, plural((int64_t)info->trained_updates), info->trained_frames, hash);
     notes_print(notes);
     json_decref(notes);
     return 0;

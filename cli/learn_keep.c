@@ -132,6 +132,12 @@ static bool take_notes(learn_run *r)
                               (json_int_t)r->last.updates, "refused", r->refused, "options",
                               o->given ? json_incref(o->given) : json_object());
     json_object_set(learn, "scores", r->scores);
+    json_object_set_new(learn, "score", json_string(learn_world_of_two(o) ? "won" : "return"));
+    json_object_set_new(learn, "passes", json_integer(o->epochs));
+    if (r->start_hash[0]) json_object_set_new(learn, "start", json_string(r->start_hash));
+    if (r->teacher)
+        json_object_set_new(learn, "teacher",
+                            json_pack("{s:s,s:f}", "weights", r->teacher_hash, "weight", o->to_teacher));
     if (r->best.update >= 0) json_object_set_new(learn, "best", score_json(&r->best));
     json_t *of = league_json(r);
     if (of) json_object_set_new(learn, "league", of);

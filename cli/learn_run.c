@@ -35,6 +35,15 @@ static bool new_model(learn_run *r, const exphil_spec *spec)
            network_refused(o->command, &error);
 }
 
+static bool hash_of(const exphil_model *model, const char *path, char hash[20])
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    if (exphil_model_query(model, &info, &error) < 0) return fail(path, &error);
+    (void)snprintf(hash, 20, "%016" PRIx64, info.weights_hash);
+    return true;
+}
+
 /* Weights to begin with; without a value head they get one. */
 static bool given_model(learn_run *r)
 {
@@ -42,6 +51,7 @@ static bool given_model(learn_run *r)
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_model *with = NULL;
     if (!load_weights(r->context, r->o->init, "--init wants weights", &r->model)) return false;
+    if (!hash_of(r->model, r->o->init, r->start_hash)) return false;
     if (exphil_model_query(r->model, &info, &error) < 0) return fail(r->o->init, &error);
     if (info.value) return true;
     if (exphil_model_with_value(r->model, EXPHIL_VALUE_DETACHED, (uint64_t)r->o->seed, &with, &error) < 0)
@@ -108,7 +118,8 @@ static bool make_learner(learn_run *r)
     config.epochs = o->epochs;
     config.batches = o->batches;
     config.value_only = o->value_only >= 0 ? o->value_only : r->new_value ? NEW_VALUE_CHUNKS : 0;
-    if (o->teacher && !load_weights(r->context, o->teacher, "--teacher wants weights", &r->teacher))
+    if (o->teacher && (!load_weights(r->context, o->teacher, "--teacher wants weights", &r->teacher) ||
+                       !hash_of(r->teacher, o->teacher, r->teacher_hash)))
         return false;
     if (exphil_rollout_create(r->model, &session, &rollout, &r->rollout, &error) < 0)
         return fail("rollout", &error);

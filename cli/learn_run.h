@@ -64,6 +64,7 @@ typedef struct learn_run {
     exphil_model *best_model;     /* NULL: the start */
     json_t *scores;
     log_writer log;
+    char start_hash[20], teacher_hash[20]; /* of the weights of --init and --teacher; "": none */
     char checkpoint[LEARN_PATH], best_weights[LEARN_PATH];
 } learn_run;
 

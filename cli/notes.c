@@ -1,4 +1,4 @@
-/* Notes of a policy as `exphil train` writes them: what is read of them is not trusted. */
+/* Notes of a policy as `exphil train` and `exphil learn` write them: what is read of them is not trusted. */
 #include "notes.h"
 #include "commands.h"
 
@@ -93,6 +93,12 @@ const json_t *notes_train(const json_t *notes)
     return json_is_object(train) ? train : NULL;
 }
 
+const json_t *notes_learn(const json_t *notes)
+{
+    const json_t *learn = json_object_get(notes, "learn");
+    return json_is_object(learn) ? learn : NULL;
+}
+
 static const json_t *character(const json_t *train, int32_t external)
 {
     const json_t *list = json_object_get(train, "characters"), *one;
@@ -147,7 +153,7 @@ static double real(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
-static void print_who(const json_t *train)
+static void print_who(const char *what, const json_t *train)
 {
     const json_t *list = json_object_get(train, "characters"), *one;
     size_t i;
@@ -159,7 +165,7 @@ static void print_who(const json_t *train)
             printf(" and %zu more", json_array_size(list) - i);
             break;
         }
-        fputs(i ? ", " : "imitates ", stdout);
+        fputs(i ? ", " : what, stdout);
         put_text(one, "character");
         printf(" (%" PRId64 " frames, %" PRId64 " side%s, port", whole(one, "frames"), whole(one, "sides"),
                plural(whole(one, "sides")));
@@ -200,13 +206,13 @@ static bool tells(const char *name)
     return true;
 }
 
-static void print_options(const json_t *train)
+static void print_given(const json_t *options)
 {
     const char *name;
     json_t *value;
     char number[32];
     fputs("options", stdout);
-    json_object_foreach(json_object_get(train, "options"), name, value)
+    json_object_foreach((json_t *)(uintptr_t)options, name, value)
     {
         if (!tells(name)) continue;
         fputs(" --", stdout);
@@ -218,6 +224,11 @@ static void print_options(const json_t *train)
         if (!json_is_true(value)) putchar(' ');
         put(json_is_string(value) ? json_string_value(value) : number);
     }
+}
+
+static void print_options(const json_t *train)
+{
+    print_given(json_object_get(train, "options"));
     printf("; %" PRId64 " update%s of %" PRId64 ", %.3g passes, batch %" PRId64 ", exphil ",
            whole(train, "updates"), plural(whole(train, "updates")), whole(train, "planned_updates"),
            real(train, "passes"), whole(train, "batch"));
@@ -257,20 +268,80 @@ static void print_verdict(const json_t *train)
     putchar('\n');
 }
 
+/* ---- of a policy that learnt by playing ---- */
+
+static void print_played(const json_t *learn)
+{
+    const int64_t passes = whole(learn, "passes"), updates = whole(learn, "updates");
+    fputs("learnt by playing ", stdout);
+    put_text(learn, "world");
+    fputs(", opponent ", stdout);
+    put_text(learn, "opponent");
+    printf(": %" PRId64 " frames played", whole(learn, "frames"));
+    if (passes) printf(", %" PRId64 " pass%s over each", passes, passes == 1 ? "" : "es");
+    printf(", %" PRId64 " update%s\n", updates, plural(updates));
+}
+
+static void print_return(const json_t *learn)
+{
+    const json_t *scores = json_object_get(learn, "scores"), *best = json_object_get(learn, "best");
+    const json_t *last = json_array_get(scores, json_array_size(scores) - 1);
+    const char *share = json_string_value(json_object_get(learn, "score"));
+    const char *what = share && strcmp(share, "won") == 0 ? "games won against its best" : "mean return";
+    if (!json_is_object(last)) return;
+    printf("%s %.4g (95 %%: %.4g to %.4g) after update %" PRId64, what, real(last, "score"),
+           real(last, "low"), real(last, "high"), whole(last, "update"));
+    if (json_is_object(best) && whole(best, "update") != whole(last, "update"))
+        printf("; the best was %.4g, after update %" PRId64, real(best, "score"), whole(best, "update"));
+    putchar('\n');
+}
+
+/* What it began with is told in a line: scores and verdict of that policy are none of this one. */
+static void print_origin(const json_t *learn, const json_t *train)
+{
+    const json_t *teacher = json_object_get(learn, "teacher");
+    if (json_object_get(learn, "start")) {
+        fputs("began with the weights ", stdout);
+        put_text(learn, "start");
+        putchar('\n');
+    }
+    print_who("began as a policy that imitates ", train);
+    if (json_is_object(teacher)) {
+        fputs("stayed near a teacher, the weights ", stdout);
+        put_text(teacher, "weights");
+        printf(": %g of the divergence from it counts as loss\n", real(teacher, "weight"));
+    }
+}
+
+static void print_learn(const json_t *learn, const json_t *train)
+{
+    print_played(learn);
+    print_return(learn);
+    print_origin(learn, train);
+    print_given(json_object_get(learn, "options"));
+    fputs("; exphil ", stdout);
+    put_text(learn, "version");
+    putchar('\n');
+}
+
 void notes_print(const json_t *notes)
 {
-    const json_t *train = notes_train(notes);
+    const json_t *train = notes_train(notes), *learn = notes_learn(notes);
     if (!notes) return;
+    if (learn) {
+        print_learn(learn, train);
+        return;
+    }
     if (!train) {
         printf("notes: ");
         if (json_is_string(notes))
             put(json_string_value(notes));
         else
-            printf("an object without train; --json shows it");
+            printf("an object without train and learn; --json shows it");
         putchar('\n');
         return;
     }
-    print_who(train);
+    print_who("imitates ", train);
     print_data(train);
     print_options(train);
     print_scores(train);

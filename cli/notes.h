@@ -17,6 +17,8 @@ json_t *notes_option(const option_entry *entry);
 json_t *notes_of(const exphil_model *model);
 /* What is said of training: an object, borrowed; NULL: nothing. */
 const json_t *notes_train(const json_t *notes);
+/* Of learning by playing, likewise. A policy that has both was learnt from what `train` tells of. */
+const json_t *notes_learn(const json_t *notes);
 /* In a few lines on stdout. */
 void notes_print(const json_t *notes);
 /* Frames of this character (an external id) among what was imitated, and of them those at a port; 0: none, or not known. */

@@ -30,6 +30,16 @@ expect 0 "4096 frames" learn "$@" --blocks "gru_only dense relu" --hidden 12 --h
 expect 0 "every head has 1 layer of 7, relu, without a trunk, which see what it chose last" info headed
 grep -q "input width 20" out && grep -q "LayerNorms add 0.001" out || complain "info of headed: $(cat out)"
 expect 0 "4096 frames" learn "$@" --init small --teacher small --to-teacher 0.1 --most-kl 0.01 --out near
+# what made it, not what made the policy it began with
+expect 0 "learnt by playing cartpole-blind, opponent game: 4096 frames played, 4 passes over each, 64 updates" info small
+expect 0 "mean return " info small
+grep -q "^began\|^stayed" out && complain "small began with nothing: $(cat out)"
+expect 0 "--world cartpole-blind" info small
+expect 0 "weights" info --json small
+hash=$(value out weights_hash | tr -d '"')
+expect 0 "began with the weights $hash" info near
+expect 0 "stayed near a teacher, the weights $hash: 0.1 of the divergence" info near
+expect 0 "each counted in every pass" info near
 expect 1 "would write over" learn "$@" --init small --out small --force
 expect 1 "the teacher's spec" learn --world cartpole --frames 100 --teacher small --to-teacher 1 --out other
 expect 2 "--to-teacher X with --teacher" learn "$@" --teacher small --out other

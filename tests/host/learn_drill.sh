@@ -32,6 +32,11 @@ cp out better.json
 [ "$(value better.json recomputed)" = 0.0 ] || complain "what was played is recomputed with $(value better.json recomputed)"
 python3 -c "$kept" better.json still.json || complain "from $(value still.json score) hits it came to $(value better.json score)"
 
+# info tells of playing; of the imitation before it only whom it imitated
+expect 0 "learnt by playing drill, opponent game: 40960 frames played, 4 passes over each" info better
+expect 0 "began as a policy that imitates fox (" info better
+grep -qE "^(imitates|learnt from|held-out score|verdict)" out && complain "info tells the imitation's story: $(cat out)"
+
 # from nothing, with any number of threads, and killed again and again
 new="--world drill --no-previous-action --hidden 32 --frames 100000 --scores 0 --episodes 8 --seed 1"
 # shellcheck disable=SC2086
