@@ -12,7 +12,7 @@ typedef struct bench_options {
     const char *folder;   /* for files made on the way; NULL: the system's */
     const char *large;    /* data: where the corpus of many games stays; NULL: it is removed */
     int64_t large_frames; /* data: of that corpus; 0: by effort */
-    const char *weights;  /* step: file of a policy; NULL: drawn ones of usual shapes */
+    const char *weights;  /* step, tune, ranks: file of a policy; NULL: drawn ones of usual shapes */
     int64_t threads;      /* of training and kernels; 0: one after the other 1 and 2 for training, else 1 */
     double effort;        /* 1: as documented; less: shorter */
     bool quick;           /* everything once, for a look whether it works */
@@ -26,7 +26,7 @@ typedef struct bench_options {
     char **filter;
     uint64_t memory_limit;                   /* train: of the device; 0: none */
     const exphil_communicator *communicator; /* ranks: of this one; NULL: there are none */
-    int64_t batch, time;                     /* ranks: lanes of each rank, frames of a chunk */
+    int64_t batch, time; /* ranks, tune of weights: lanes of each rank, frames of a chunk */
     bench_floors floors;
 } bench_options;
 

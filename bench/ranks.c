@@ -46,7 +46,6 @@ typedef struct ranks_bench {
     int updates, turns;
     exphil_context *context;
     exphil_model *model;
-    exphil_model_info info;
     char name[72];
     way ways[WAYS];
     bool lost; /* the ranks have failed: they meet no more */
@@ -126,54 +125,7 @@ static exphil_status make_model(ranks_bench *b, const subject *s, exphil_error *
         shape.no_previous_action = 1;
         status = exphil_model_create(b->context, &shape, &b->model, error);
     }
-    b->info = (exphil_model_info)EXPHIL_MODEL_INFO_INIT;
-    return status < 0 ? status : exphil_model_query(b->model, &b->info, error);
-}
-
-static int32_t *integers(int64_t count)
-{
-    int32_t *made = bench_memory((size_t)(count > 0 ? count : 1) * sizeof *made);
-    memset(made, 0, (size_t)count * sizeof *made);
-    return made;
-}
-
-/* Rows of the policy's kind, which say nothing; actions walk through the values of each head. */
-static exphil_status make_batch(const ranks_bench *b, int64_t lanes, exphil_batch *batch, exphil_error *error)
-{
-    const exphil_model_info *info = &b->info;
-    exphil_spec spec = EXPHIL_SPEC_INIT;
-    exphil_status status = exphil_model_spec(b->model, &spec, error);
-    if (status < 0) return status;
-    int64_t time = info->window_frames > 0 ? info->window_frames : b->options->time, rows = lanes * time;
-    int64_t told = info->condition_count + (info->delay_count > 0), slots = info->action_slots;
-    int32_t *actions = integers(rows * spec.head_count), *past = integers(rows * slots * spec.head_count);
-    int32_t *conditions = integers(rows * told);
-    float *mask = bench_memory((size_t)rows * sizeof *mask);
-    uint8_t *reset = bench_memory((size_t)rows);
-    for (int64_t r = 0; r < rows; r++) {
-        mask[r] = 1;
-        reset[r] = r % time == 0;
-        if (info->delay_count > 0) conditions[r * told + info->condition_count] = 1;
-        for (int64_t h = 0; h < spec.head_count; h++) {
-            const exphil_head_spec *head = &spec.heads[h];
-            actions[r * spec.head_count + h] =
-                (int32_t)((r + h) % (head->kind == EXPHIL_BERNOULLI ? 2 : head->count));
-            for (int64_t s = 0; s < slots; s++) past[(r * slots + s) * spec.head_count + h] = head->neutral;
-        }
-    }
-    bench_seed(11);
-    *batch = (exphil_batch)EXPHIL_BATCH_INIT;
-    batch->batch = lanes;
-    batch->time = time;
-    batch->frames = rows;
-    batch->floats = bench_floats((size_t)(rows * info->float_count + 1), 1);
-    batch->ids = integers(rows * info->id_count);
-    batch->past = past;
-    batch->actions = actions;
-    batch->conditions = conditions;
-    batch->mask = mask;
-    batch->reset = reset;
-    return EXPHIL_OK;
+    return status;
 }
 
 static int64_t lanes_of(const ranks_bench *b, int which)
@@ -200,7 +152,7 @@ static exphil_status make_way(ranks_bench *b, int which, exphil_error *error)
         trainer.communicator = &with;
         trainer.reduction = EXPHIL_REDUCTION_SUMS;
     }
-    exphil_status status = make_batch(b, w->lanes, &w->batch, error);
+    exphil_status status = bench_batch_for(b->model, w->lanes, b->options->time, &w->batch, error);
     if (status >= 0) status = exphil_optimizer_create(b->model, &optimizer, &w->optimizer, error);
     return status < 0 ? status
                       : exphil_trainer_create(b->model, w->optimizer, NULL, &trainer, &w->trainer, error);

@@ -39,37 +39,48 @@ static void say(void *user, exphil_log_level level, const char *message)
     bench_say(NULL, message);
 }
 
-static exphil_status make_all(bench_trainer *t, const bench_workload *w, int threads, const bench_options *o,
-                              exphil_error *error)
+static exphil_status open_it(bench_trainer *t, int threads, const bench_options *o, exphil_error *error)
 {
     exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-    exphil_model_config model = EXPHIL_MODEL_CONFIG_INIT;
-    exphil_optimizer_config optimizer = EXPHIL_OPTIMIZER_CONFIG_INIT;
-    exphil_trainer_config trainer = EXPHIL_TRAINER_CONFIG_INIT;
-    exphil_spec spec;
     config.threads = threads;
     config.cpu_isa = o->isa;
     config.device = o->device;
     config.memory_limit_bytes = (size_t)o->memory_limit;
     config.log = o->device ? say : NULL; /* which library does its products */
     config.log_level = EXPHIL_LOG_INFO;
+    exphil_status status = exphil_context_create(&config, &t->context, error);
+    if (status >= 0 && o->opened) o->opened(t->context);
+    return status;
+}
+
+static exphil_status train_it(bench_trainer *t, const bench_options *o, exphil_error *error)
+{
+    exphil_optimizer_config optimizer = EXPHIL_OPTIMIZER_CONFIG_INIT;
+    exphil_trainer_config trainer = EXPHIL_TRAINER_CONFIG_INIT;
     trainer.precision = (int32_t)o->precision;
     optimizer.rate = 1e-4;
     optimizer.decay = 0.01;
-    exphil_status status = exphil_context_create(&config, &t->context, error);
-    if (status >= 0 && o->opened) o->opened(t->context);
+    exphil_status status = exphil_optimizer_create(t->model, &optimizer, &t->optimizer, error);
+    if (status < 0) return status;
+    return exphil_trainer_create(t->model, t->optimizer, NULL, &trainer, &t->trainer, error);
+}
+
+static exphil_status make_all(bench_trainer *t, const bench_workload *w, int threads, const bench_options *o,
+                              exphil_error *error)
+{
+    exphil_model_config model = EXPHIL_MODEL_CONFIG_INIT;
+    exphil_spec spec;
+    exphil_status status = open_it(t, threads, o, error);
     if (status >= 0) status = bench_train_spec(&spec, error);
+    if (status < 0) return status;
     model.spec = &spec;
     model.blocks = w->blocks;
     model.hidden = w->hidden;
     model.seed = 1;
     model.no_previous_action = 1;
-    if (status >= 0) status = exphil_model_create(t->context, &model, &t->model, error);
-    if (status >= 0) status = exphil_optimizer_create(t->model, &optimizer, &t->optimizer, error);
-    if (status >= 0)
-        status = exphil_trainer_create(t->model, t->optimizer, NULL, &trainer, &t->trainer, error);
+    status = exphil_model_create(t->context, &model, &t->model, error);
     t->heads = spec.head_count;
-    return status;
+    return status < 0 ? status : train_it(t, o, error);
 }
 
 /* Weights that every row meets, twice the multiply-adds each, forward and twice backward; the first layer hands nothing
@@ -129,6 +140,68 @@ bool bench_trainer_make(bench_trainer *t, const bench_workload *w, int threads, 
     t->flop = count_flop(t, w);
     if (strstr(w->blocks, "mamba")) t->scanned = (double)(w->batch * w->time * w->hidden) * 2 * 16;
     return true;
+}
+
+static int32_t *integers(int64_t count)
+{
+    int32_t *made = bench_memory((size_t)(count > 0 ? count : 1) * sizeof *made);
+    memset(made, 0, (size_t)count * sizeof *made);
+    return made;
+}
+
+/* Actions walk through the values of each head. */
+exphil_status bench_batch_for(const exphil_model *model, int64_t lanes, int64_t chunk, exphil_batch *batch,
+                              exphil_error *error)
+{
+    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
+    exphil_spec spec = EXPHIL_SPEC_INIT;
+    exphil_status status = exphil_model_query(model, &info, error);
+    if (status >= 0) status = exphil_model_spec(model, &spec, error);
+    if (status < 0) return status;
+    int64_t time = info.window_frames > 0 ? info.window_frames : chunk, rows = lanes * time;
+    int64_t told = info.condition_count + (info.delay_count > 0), slots = info.action_slots;
+    int32_t *actions = integers(rows * spec.head_count), *past = integers(rows * slots * spec.head_count);
+    int32_t *conditions = integers(rows * told);
+    float *mask = bench_memory((size_t)rows * sizeof *mask);
+    uint8_t *reset = bench_memory((size_t)rows);
+    for (int64_t r = 0; r < rows; r++) {
+        mask[r] = 1;
+        reset[r] = r % time == 0;
+        if (info.delay_count > 0) conditions[r * told + info.condition_count] = 1;
+        for (int64_t h = 0; h < spec.head_count; h++) {
+            const exphil_head_spec *head = &spec.heads[h];
+            actions[r * spec.head_count + h] =
+                (int32_t)((r + h) % (head->kind == EXPHIL_BERNOULLI ? 2 : head->count));
+            for (int64_t s = 0; s < slots; s++) past[(r * slots + s) * spec.head_count + h] = head->neutral;
+        }
+    }
+    bench_seed(11);
+    *batch = (exphil_batch)EXPHIL_BATCH_INIT;
+    batch->batch = lanes;
+    batch->time = time;
+    batch->frames = rows;
+    batch->floats = bench_floats((size_t)(rows * info.float_count + 1), 1);
+    batch->ids = integers(rows * info.id_count);
+    batch->past = past;
+    batch->actions = actions;
+    batch->conditions = conditions;
+    batch->mask = mask;
+    batch->reset = reset;
+    return EXPHIL_OK;
+}
+
+bool bench_trainer_load(bench_trainer *t, const bench_options *o)
+{
+    exphil_error error = EXPHIL_ERROR_INIT;
+    *t = (bench_trainer){0};
+    exphil_status status = open_it(t, 1, o, &error);
+    if (status >= 0) status = exphil_model_load(t->context, o->weights, &t->model, &error);
+    if (status >= 0) status = train_it(t, o, &error);
+    if (status >= 0) status = bench_batch_for(t->model, o->batch, o->time, &t->batch, &error);
+    if (status >= 0) return true;
+    bench_say(o->weights, error.message);
+    bench_trainer_end(t);
+    return false;
 }
 
 void bench_trainer_end(bench_trainer *t)

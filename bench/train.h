@@ -33,9 +33,15 @@ typedef struct bench_trainer {
 
 /* What they are trained on; its pointers are static. */
 exphil_status bench_train_spec(exphil_spec *spec, exphil_error *error);
+/* One for a policy of any kind, in rows that say nothing; a policy of windows has their length for time. Its memory is the
+ * harness's. */
+exphil_status bench_batch_for(const exphil_model *model, int64_t lanes, int64_t time, exphil_batch *batch,
+                              exphil_error *error);
 /* Memory of the batch is the harness's. False with a message. */
 bool bench_trainer_make(bench_trainer *trainer, const bench_workload *workload, int threads,
                         const bench_options *options);
+/* Of the policy of options->weights, in updates of options->batch and time. False with a message. */
+bool bench_trainer_load(bench_trainer *trainer, const bench_options *options);
 void bench_trainer_end(bench_trainer *trainer);
 void bench_trainer_update(void *trainer, int64_t calls);
 

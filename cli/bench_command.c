@@ -72,7 +72,7 @@ static int bench(const subject *s, bench_options *options, const output *to)
 {
     bench_report report;
     /* Ranks wait for each other, on cores that their launcher gave them. */
-    bool alone = !options->communicator, placed = alone && !to->plain;
+    bool alone = !options->communicator, placed = alone && !to->plain, floors = alone && s->run != bench_tune;
     bench_place place = bench_take_place(placed, placed);
     if (!bench_report_begin(&report, s->name, to->json, &place)) {
         fprintf(stderr, "exphil: bench: cannot tell the machine\n");
@@ -82,7 +82,7 @@ static int bench(const subject *s, bench_options *options, const output *to)
         bench_report_note(&report,
                           "without real-time priority (needs root or CAP_SYS_NICE): tails are those of a "
                           "machine that is shared");
-    if (alone) {
+    if (floors) {
         bench_floors_measure(&options->floors, threads_of(s, options), options->quick ? 1e6 : 60e6);
         bench_report_floors(&report, &options->floors);
     }
@@ -139,7 +139,6 @@ static bool check(const bench_options *o, const subject *s, const output *to)
         fprintf(stderr, "exphil: --memory-limit is for `exphil bench train` and ranks\n");
         return false;
     }
-    if (o->device && !device_known(o->device)) return false;
     if (joint && (o->roofline || to->plot)) {
         fprintf(stderr, "exphil: bench ranks has no floors: --%s is for others\n",
                 o->roofline ? "roofline" : "plot");
@@ -180,10 +179,11 @@ static const option_entry entries[] = {
     {"isa", OPTION_TEXT, &asked.isa, "NAME",
      "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 (default: the best)"},
     {"weights", OPTION_TEXT, &asked.weights, "FILE",
-     "step, ranks: of this policy (default: drawn ones of usual shapes)"},
+     "step, tune, ranks: of this policy (default: drawn ones of usual shapes)"},
     {"mpi", OPTION_FLAG, &mpi, NULL, "ranks: this process is one of several, started by mpirun or srun"},
-    {"batch", OPTION_INT, &asked.batch, "N", "ranks: sequences at a time of each of them (default 64)"},
-    {"time", OPTION_INT, &asked.time, "N", "ranks: frames of a sequence (default 60)"},
+    {"batch", OPTION_INT, &asked.batch, "N",
+     "ranks, tune --weights: sequences at a time, of each rank (default 64)"},
+    {"time", OPTION_INT, &asked.time, "N", "ranks, tune --weights: frames of a sequence (default 60)"},
     {"threads", OPTION_INT, &asked.threads, "N",
      "kernels: on so many threads (default 1); train: these only; ranks: each (default: its share of the "
      "machine)"},
@@ -221,10 +221,13 @@ static const option_command command = {
         "Measures this machine. SUBJECT is\n"
         "  floors   what one core can do: multiply-adds, reading memory\n"
         "  step     one decision of a policy: warm, cold, at 60 Hz, of many players\n"
+        "  host     what the processor does in a step of players on a GPU, without one\n"
         "  train    one update of small policies, on one thread and on two\n"
         "  ranks    one update by several ranks, and what they take to meet: mpirun -n 2 exphil bench ranks "
         "--mpi\n"
-        "  tune     algorithms of cuBLASLt for an update and a step, kept in a file (--choices)\n"
+        "  tune     algorithms of cuBLASLt for an update and a step, kept in a file (--choices): of a policy "
+        "of\n"
+        "           yours (--weights, and --batch and --time of its training), or of bench train's own\n"
         "  data     replays to rows, opening and reading a corpus\n"
         "  kernels  every operation at the shapes of training and of play\n"
         "With WORDs only rows are measured whose name holds one of them.\n"
@@ -242,6 +245,7 @@ static int subject_run(const subject *s)
     ranks *all = NULL;
     if (!precision_of(precision, &chosen) || !check(&asked, s, &results)) return 2;
     asked.precision = chosen;
+    if (asked.device && !device_known(asked.device)) return 1;
     if (!bench_ranks_open(mpi, s->run == bench_ranks, &asked, &all)) return ranks_end(all, 2);
     if (!ranks_first(all)) results = (output){.json = results.json};
     if (!ranks_all(all, outputs_free(&results, asked.weights))) return ranks_end(all, 1);

@@ -110,7 +110,9 @@ static exphil_status find_device(xph_cuda_device *device, exphil_error *error)
     }
     if (device->ordinal >= count)
         return xph_cuda_fail(error, EXPHIL_E_UNSUPPORTED, 0,
-                             "device is \"cuda:%d\", but there are %d CUDA devices", device->ordinal, count);
+                             count == 1 ? "device is \"cuda:%d\", but there is %d CUDA device"
+                                        : "device is \"cuda:%d\", but there are %d CUDA devices",
+                             device->ordinal, count);
     atomic_store(&driver_runs, true);
     device->info.struct_size = sizeof device->info;
     code = describe(device->ordinal, &device->info, &device->compute, &device->memory.ordered);
@@ -143,6 +145,22 @@ static void device_close(xph_device *base)
 
 /* ---- operations ---- */
 
+enum { HEADS_WIDEST = 1024 }; /* heads.cu, sample.cu: a warp holds a row */
+
+/* Others have kernels for every shape, or stand beside some that have. */
+static exphil_status no_kernel(const xph_cuda_device *device, xph_op op, const void *args)
+{
+    static atomic_int told;
+    const xph_heads_args *heads = args;
+    char text[160];
+    if (op != XPH_OP_HEADS || heads->width <= HEADS_WIDEST || atomic_exchange(&told, 1))
+        return EXPHIL_E_UNSUPPORTED;
+    snprintf(text, sizeof text, "cuda:%d: heads of head_width %lld: at most %d here", device->ordinal,
+             (long long)heads->width, (int)HEADS_WIDEST);
+    device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
+    return EXPHIL_E_UNSUPPORTED;
+}
+
 static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_info *info)
 {
     XPH_ON(device);
@@ -150,7 +168,7 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
     xph_cudnn_for(device, NULL);
     const xph_cuda_candidate *candidate = xph_cuda_choose(op, args, info->refused, &bit);
     xph_cudnn_for(NULL, NULL);
-    if (!candidate) return EXPHIL_E_UNSUPPORTED;
+    if (!candidate) return no_kernel((const xph_cuda_device *)device, op, args);
     *info = (xph_op_info){.kernel = (const xph_kernel *)candidate,
                           .name = xph_blaslt_name(device, candidate, args),
                           .packed_bytes = xph_cuda_packed_bytes(op, args),

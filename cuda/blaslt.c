@@ -86,7 +86,10 @@ static void load(const xph_cuda_device *device)
         device->host.log(device->host.context, EXPHIL_LOG_INFO, text);
         return;
     }
-    snprintf(text, sizeof text, "cuda: no cuBLASLt, products by own kernels: %s", why ? why : "not found");
+    if (!why) why = "not found";
+    const bool named = asked && *asked && strcmp(asked, "none") != 0 && !strstr(why, asked);
+    snprintf(text, sizeof text, "cuda: no cuBLASLt, products by own kernels: %s%.250s%s%s",
+             named ? "EXPHIL_CUBLASLT: " : "", named ? asked : "", named ? ": " : "", why);
     device->host.log(device->host.context, EXPHIL_LOG_WARNING, text);
 }
 
@@ -199,6 +202,7 @@ void xph_blaslt_close(xph_cuda_device *device)
             lt->plans = next;
         }
         free(lt->workspaces);
+        xph_choices_tell(&lt->choices, device);
         xph_choices_free(&lt->choices);
         xph_lt.cublasLtDestroy(lt->handle);
         pthread_mutex_destroy(&lt->lock);
@@ -425,7 +429,7 @@ static plan *plan_of(xph_blaslt *lt, const product *wanted, xph_cuda_stream *str
     p = calloc(1, sizeof *p);
     if (!p) return NULL;
     p->key = wanted->shape;
-    const lt_choice *choice = xph_choices_find(&lt->choices, &p->key, true);
+    const lt_choice *choice = xph_choices_take(&lt->choices, &p->key);
     p->asked = xph_lt_transposed(&p->key, choice ? choice->shape.transposed : 0);
     int status = xph_lt_describe(p, wanted->bias);
     if (!status) status = choice ? take_choice(lt, p, choice) : ask(lt, p);

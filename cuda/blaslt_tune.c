@@ -157,6 +157,11 @@ static void try_ways(const bench *b, const shape *of, tried *t)
     }
 }
 
+static const char *type_name(const shape *s)
+{
+    return s->compute == LT_COMPUTE_32F_FAST_TF32 ? "tf32" : xph_lt_type(s->type_ab);
+}
+
 static exphil_status tune_one(bench *b, const plan *p, lt_choices *to, xph_tune_fn told, void *user)
 {
     char line[256], name[LT_NAME], own[32] = "none";
@@ -173,11 +178,11 @@ static exphil_status tune_one(bench *b, const plan *p, lt_choices *to, xph_tune_
     to->of[to->count++] = t.choice;
     xph_choice_name(&t.choice, name);
     if (t.own >= 0.0f) snprintf(own, sizeof own, "%.2f us", (double)t.own * 1e3);
-    snprintf(line, sizeof line, "%s m %lld n %lld k %lld %s: %s, %.2f us; the library's own %s; %d tried",
+    snprintf(line, sizeof line, "%s m %lld n %lld k %lld %s: %s, %.2f us; cuBLASLt's first %s; %d tried",
              p->key.transpose_a == LT_OP_T   ? "y"
              : p->key.transpose_b == LT_OP_T ? "dw"
                                              : "dx",
-             (long long)p->key.m, (long long)p->key.n, (long long)p->key.k, xph_lt_type(p->key.type_ab), name,
+             (long long)p->key.m, (long long)p->key.n, (long long)p->key.k, type_name(&p->key), name,
              (double)t.best * 1e3, own, t.count);
     told(user, line);
     return EXPHIL_OK;

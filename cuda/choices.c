@@ -184,9 +184,10 @@ static exphil_status read_text(reader *r, lt_choices *to)
     if (!number_line(r, "library ", INT32_MAX, &to->library)) return wrong(r, "library");
     if (!number_line(r, "products ", MOST_PRODUCTS, &to->count)) return wrong(r, "products");
     to->of = calloc((size_t)to->count + 1, sizeof *to->of);
-    if (!to->of)
+    to->taken = calloc((size_t)to->count + 1, sizeof *to->taken);
+    if (!to->of || !to->taken)
         return xph_cuda_fail(r->error, EXPHIL_E_MEMORY, 0, "could not get %zu bytes",
-                             ((size_t)to->count + 1) * sizeof *to->of);
+                             ((size_t)to->count + 1) * (sizeof *to->of + sizeof *to->taken));
     for (int64_t i = 0; status >= 0 && i < to->count; i++) status = read_product(r, &to->of[i]);
     if (status < 0) return status;
     const uint64_t is = sum_of(r->text, r->at);
@@ -268,7 +269,9 @@ exphil_status xph_choices_read(const char *path, const xph_cuda_device *device, 
 void xph_choices_free(lt_choices *choices)
 {
     free(choices->of);
+    free(choices->taken);
     choices->of = NULL;
+    choices->taken = NULL;
     choices->count = 0;
 }
 
@@ -341,6 +344,29 @@ const lt_choice *xph_choices_find(const lt_choices *choices, const lt_shape *sha
         if (!alignment || aligned_for(c, shape)) return c;
     }
     return NULL;
+}
+
+const lt_choice *xph_choices_take(lt_choices *choices, const lt_shape *shape)
+{
+    const lt_choice *found = xph_choices_find(choices, shape, true);
+    choices->asked++;
+    choices->answered += found != NULL;
+    if (found && choices->taken) choices->taken[found - choices->of] = true;
+    return found;
+}
+
+/* A file of other shapes does nothing, which nobody would see. */
+void xph_choices_tell(const lt_choices *choices, const xph_cuda_device *device)
+{
+    int64_t taken = 0;
+    char text[160];
+    if (!choices->taken || !choices->asked) return;
+    for (int64_t i = 0; i < choices->count; i++) taken += choices->taken[i];
+    snprintf(text, sizeof text,
+             "cuda:%d: EXPHIL_CUBLASLT_CHOICES: %lld of %lld choices fit; %lld of %lld products have one",
+             device->ordinal, (long long)taken, (long long)choices->count, (long long)choices->answered,
+             (long long)choices->asked);
+    device->host.log(device->host.context, EXPHIL_LOG_INFO, text);
 }
 
 void xph_choice_name(const lt_choice *c, char name[LT_NAME])

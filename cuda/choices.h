@@ -45,6 +45,8 @@ typedef struct lt_choices {
     int64_t driver, library;
     lt_choice *of;
     int64_t count;
+    bool *taken;             /* [count] for a product; NULL: of no file */
+    int64_t asked, answered; /* products */
 } lt_choices;
 
 /* 0 bytes of choices, for this device and library. */
@@ -56,8 +58,12 @@ exphil_status xph_choices_read(const char *path, const xph_cuda_device *device, 
 exphil_status xph_choices_write(const char *path, const lt_choices *choices, exphil_error *error);
 void xph_choices_free(lt_choices *choices);
 bool xph_choices_same(const lt_choices *a, const lt_choices *b);
+/* Of a file: how many were taken and how many products had none, a line of the log. Nothing if no product was asked for. */
+void xph_choices_tell(const lt_choices *choices, const xph_cuda_device *device);
 /* The first for this shape whose matrices are aligned no better than these. alignment false: whatever these are. */
 const lt_choice *xph_choices_find(const lt_choices *choices, const lt_shape *shape, bool alignment);
+/* That which a product takes, for xph_choices_tell. */
+const lt_choice *xph_choices_take(lt_choices *choices, const lt_shape *shape);
 /* Bytes of scratch that a product of this shape may want, however its matrices are aligned. */
 size_t xph_choices_scratch(const lt_choices *choices, const lt_shape *shape);
 /* Whether it is one in tf32 whose operands `which` do not lie along the sum (blaslt_transposed.c). */

@@ -100,7 +100,10 @@ static bool load(void)
         if (loaded > 0) say(EXPHIL_LOG_INFO, text);
     }
     if (loaded > 0) return true;
-    snprintf(text, sizeof text, "cuda: no cuDNN, attention by own kernels: %s", why ? why : "not found");
+    if (!why) why = "not found";
+    const bool named = asked && *asked && !strstr(why, asked);
+    snprintf(text, sizeof text, "cuda: no cuDNN, attention by own kernels: %s%.250s%s%s",
+             named ? "EXPHIL_CUDNN: " : "", named ? asked : "", named ? ": " : "", why);
     say(asked && *asked ? EXPHIL_LOG_WARNING : EXPHIL_LOG_INFO, text);
     return false;
 }

@@ -34,5 +34,15 @@ if "$program" bench --quick --plain --device cuda:7 train mamba >"$work/refused"
   echo "FAILED: cuda:7 was not refused"
   exit 1
 fi
-grep -q 'there are 1 CUDA devices' "$work/refused"
+grep -q 'there is 1 CUDA device$' "$work/refused"
+grep -q 'leave --device out' "$work/refused"
+"$program" drill --frames 300 --out "$work/drill.slp" >/dev/null
+if "$program" train --quiet --device cuda:0 --blocks gru --hidden 8 --head-width 1025 --updates 1 --out "$work/wide" \
+  "$work/drill.slp" >"$work/refused" 2>&1; then
+  echo "FAILED: heads of 1025 on a GPU were not refused"
+  exit 1
+fi
+grep -q 'heads of head_width 1025: at most 1024 here' "$work/refused"
+"$program" train --quiet --device cuda:0 --blocks gru --hidden 8 --head-width 1024 \
+  --updates 1 --out "$work/wide" "$work/drill.slp" >/dev/null
 echo "the table of operations has $(grep -c ' x, ' "$work/roofline") lines"

@@ -51,7 +51,15 @@ def table(choices):
     code, said = run("cuda:0", "--roofline", "train", "lstm", choices=choices)
     ask(code == 0 and "operations of an update" in said, "the run by choices", said)
     ask("cuBLASLt refuses" not in said, "a product was refused", said)
+    ask((choices is None) == ("EXPHIL_CUBLASLT_CHOICES" not in said), "the log tells what choices were taken", said)
     return said
+
+
+def fitting(said):
+    """Choices that fit, of how many; products that have one, of how many."""
+    told = re.findall(r"cuda:0: EXPHIL_CUBLASLT_CHOICES: (\d+) of (\d+) choices fit; (\d+) of (\d+) products have one", said)
+    ask(told, "a line of the log on choices for each time that the device is closed", said)
+    return [int(number) for number in told[0]]
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -65,6 +73,24 @@ with tempfile.TemporaryDirectory() as folder:
     for line, p in zip(lines, products):
         ask(line == (p[0], p[1], p[2], ".".join(p[20:24])), f"{line} is not {p}")
 
+    ask(f"{len(products)} choices written to {made}" in said and "cuBLASLt's first " in said, "how it ends", said)
+    ask("GB/s" not in said, "it tells the processor's floors", said)
+    code, said = run("cuda:0", "--choices", f"{folder}/tf32", "--precision", "tf32", "tune", "lstm")
+    ask(code == 0 and " tf32: " in said and " f32: " not in said, "tune in tf32", said)
+
+    # of a policy of a file; of other shapes nothing fits, which is told
+    weights = f"{folder}/policy.safetensors"
+    subprocess.run([PROGRAM, "learn", "--world", "cartpole", "--blocks", "lstm", "--hidden", "24", "--frames", "1000",
+                    "--scores", "0", "--quiet", "--out", weights], check=True, stdout=subprocess.DEVNULL)
+    own = f"{folder}/own"
+    code, said = run("cuda:0", "--choices", own, "--weights", weights, "--batch", "3", "--time", "5", "tune")
+    ask(code == 0 and re.search(r" y m 96 n 15 k 24 f32: ", said), "tune of a policy of one's own", said)
+    ask(fitting(table(own))[::2] == [0, 0], "choices of other shapes")
+    code, said = run("cuda:0", "--choices", own, "--force", "--weights", weights, "--batch", "0", "tune")
+    ask(code == 2 and "--batch wants 1 to" in said, "--batch 0", said)
+
+    fit, of, having, asked = fitting(table(made))
+    ask(0 < fit <= of == len(products) and 0 < having <= asked, f"{fit} of {of} fit, {having} of {asked} have one")
     ask(not NAME.search(table(None)), "a run without choices shows some")
     known = {".".join(p[20:24]) for p in products}
     shown = [name for _, names in NAME.findall(table(made)) for name in names[1:].split("/") if name != "-"]
@@ -78,9 +104,12 @@ with tempfile.TemporaryDirectory() as folder:
     broken.write_text(text.replace("isa sm_90", "isa sm_80"))
     for odd, words in ((broken, "byte "), (folder, "it is no regular file"), ("/nowhere/c", "No such file")):
         code, said = run("cuda:0", "train", "lstm", choices=odd)
-        ask(code == 2 and said.count("EXPHIL_CUBLASLT_CHOICES: ") == 1 and words in said, f"{odd} is refused", said)
+        ask(code == 1 and said.count("EXPHIL_CUBLASLT_CHOICES: ") == 1 and words in said, f"{odd} is refused", said)
+        ask("unset EXPHIL_CUBLASLT_CHOICES" in said and "--device out" not in said, "the hint is of the choices", said)
     code, said = run("cuda:0", "train", "lstm", choices=made, library=None)
-    ask(code == 2 and "there is no cuBLASLt to choose from" in said, "choices without a library", said)
+    ask(code == 1 and "there is no cuBLASLt to choose from" in said, "choices without a library", said)
+    code, said = run("cuda:0", "train", "lstm", library="nowhere/lib.so")
+    ask(code == 0 and f"own kernels: EXPHIL_CUBLASLT: {FOLDER}/nowhere/lib.so: No such file" in said, "which file", said)
     code, said = run("auto", "train", "lstm", choices=broken)
     ask(code == 0 and "running on the CPU: EXPHIL_CUBLASLT_CHOICES: " in said, "auto goes on", said)
 
