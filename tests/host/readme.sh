@@ -1,6 +1,7 @@
 #!/bin/sh
 # The example in README.md is examples/minimal.c, has the promised size, compiles as it stands and runs on the policy that
 # README's lines train. That policy plays: what it hits is the same number on every machine. Every command and option that it names is one.
+# Whoever types all of its lines from top to bottom gets through (here each learns for less long).
 # usage: readme.sh source-dir build-dir compiler
 set -eu
 source=$1 build=$2 cc=$3
@@ -33,6 +34,26 @@ done
 [ "$(grep -c buttons "$folder/out")" -eq 60 ]
 "$folder/minimal" "$folder/none.safetensors" 2>"$folder/error" && exit 1
 grep -q EXPHIL_E_IO "$folder/error"
+# From top to bottom in one folder, with replays of a scripted Fox; without what measures, wants a GPU or an MPI, or is a place for
+# a command of one's own.
+(
+  cd "$folder"
+  PATH="$build/bin:$PATH"
+  mkdir replays unseen
+  for seed in 1 2 3; do exphil drill --frames 1900 --seed $seed --out replays/$seed.slp >/dev/null; done
+  exphil drill --frames 1900 --seed 9 --out game.slp >/dev/null
+  cp game.slp unseen
+  "$cc" -O2 -shared -fPIC -I"$source/include" "$source/examples/game.c" -o game.so
+  sed -n '/^## Better/,$s/^    \(exphil .*\)/\1/p' "$source/README.md" | sed 's/  .*//' |
+    grep -vE ' (bench|devices|launch) | --device cuda' >typed
+  sed -e '/ train /s/ --updates 4000//' -e '/ train .*--config .*--resume/s/$/ --updates 4/' \
+    -e '/ train /{/ --updates /!s/$/ --updates 2/}' \
+    -e '/ learn /s/$/ --frames 9000 --scores 1 --episodes 2/' -e '/ match /s/$/ --games 2/' typed >shorter
+  [ "$(wc -l <shorter)" -ge 30 ] || { cat shorter; echo "README has fewer lines than it had"; exit 1; }
+  while read -r line; do
+    sh -c "$line" >typed.out 2>typed.err </dev/null || { cat typed.err; echo "README, typed from top to bottom: $line"; exit 1; }
+  done <shorter
+)
 # Lines and spans that begin with a command of the program: "exphil train --out ...", `quantize --type bf16`.
 commands=$("$build/bin/exphil" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | paste -sd '|')
 {
