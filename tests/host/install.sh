@@ -50,15 +50,21 @@ done
 if [ -e "$build/libexphil_cuda.so" ]; then
   [ -e "$libdir/libexphil_cuda.so" ] || { echo "the plugin is not installed beside the library"; exit 1; }
 fi
-# Links between what is installed as documentation hold; the headers lie elsewhere.
+# Links of what is installed as documentation hold, to headers too, also after it was installed again.
+cmake --install "$build" --prefix "$prefix" >"$work/install.log"
 share=$(dirname "$(find "$prefix" -path '*/doc/exphil/README.md')")
 find "$share" -name '*.md' >"$work/pages"
+links=0 headers=0
 while read -r file; do
-  sed -n 's/](/\n](/gp' "$file" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -vE '^(https?:|(\.\./)*include/)' >"$work/links" || true
+  sed -n 's/](/\n](/gp' "$file" | sed -n 's/^](\([^)#]*\).*/\1/p' | grep -vE '^(https?:|mailto:|$)' >"$work/links" || true
   while read -r link; do
     [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link is not installed"; exit 1; }
+    links=$((links + 1))
+    case $link in *include/*) headers=$((headers + 1)) ;; esac
   done <"$work/links"
 done <"$work/pages"
+[ "$headers" -ge 20 ] || { echo "of $links links only $headers lead to headers"; exit 1; }
+echo "$links links hold, $headers to headers"
 [ -e "$share/examples/minimal.c" ] || { echo "the example is not installed"; exit 1; }
 if [ -e "$build/bin/exphil" ]; then
   "$prefix/bin/exphil" --version
