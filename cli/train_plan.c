@@ -97,7 +97,9 @@ bool train_advise_memory(train_state *r)
     if (plan.largest_batch)
         fprintf(stderr, "exphil: --batch %" PRId64 " is the largest that fits\n", plan.largest_batch * count);
     else
-        fprintf(stderr, "exphil: not even one sequence at a time fits: take %s\n", remedy(&plan));
+        fprintf(stderr,
+                "exphil: not even one sequence at a time fits, its scores and checkpoints included: take %s\n",
+                remedy(&plan));
     return false;
 }
 
@@ -109,14 +111,18 @@ void train_check_memory(train_state *r)
         [EXPHIL_PLAN_ALONE] = ", most of it to score alone"};
     exphil_plan plan;
     exphil_error error = EXPHIL_ERROR_INIT;
-    char text[32];
+    char text[32], room[32];
     if (!ask(r, r->batch, &plan, &error)) return; /* the calls that are planned say why */
     r->planned = plan.host_peak_bytes + plan.device_peak_bytes;
     if (plan.fits) return;
-    bytes_text(r->planned, text, sizeof text);
-    bool ends = plan.host_peak_bytes > 2 * plan.host_steady_bytes;
-    fprintf(stderr, "exphil: warning: this run takes %s%s, which is more than there is", text,
-            ends && words[plan.host_peak_purpose] ? words[plan.host_peak_purpose] : "");
+    bool limited = plan.limited_peak_bytes > plan.limited_room_bytes,
+         ends = !limited && plan.host_peak_bytes > 2 * plan.host_steady_bytes;
+    bytes_text(limited ? plan.limited_peak_bytes : r->planned, text, sizeof text);
+    bytes_text(plan.limited_room_bytes, room, sizeof room);
+    fprintf(stderr, "exphil: warning: this run takes %s%s, which is more than %s%s%s", text,
+            ends && words[plan.host_peak_purpose] ? words[plan.host_peak_purpose] : "",
+            limited ? "the " : "there is", limited ? room : "",
+            limited ? " that --memory-limit leaves it, scores and checkpoints included" : "");
     if (plan.largest_batch)
         fprintf(stderr, "; --batch %" PRId64 " fits\n", plan.largest_batch * ranks_count(r->options->ranks));
     else
