@@ -112,8 +112,8 @@ static exphil_spec spec_of(bool melee)
     return spec;
 }
 
-static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, const char *blocks, bool melee,
-                              bool value, bool small)
+static exphil_model *model_of(exphil_context *context, const exphil_spec *spec, const char *blocks,
+                              bool melee, bool value, bool small)
 {
     exphil_model_config config = EXPHIL_MODEL_CONFIG_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
