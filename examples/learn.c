@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "-n") == 0) frames = atoll(argv[2]), at = 3;
     const char *out = argc > at ? argv[at] : "pong.safetensors";
     int64_t chunks = (frames + LANES * TIME - 1) / (LANES * TIME);
-    if (chunks < 1 || argc > at + 1)
+    if (chunks < 1 || argc > at + 1 || out[0] == '-')
         return fprintf(stderr, "usage: learn [-n FRAMES] [OUT.safetensors]\n"), 2;
     exphil_context *context = NULL;
     exphil_world world = {0};

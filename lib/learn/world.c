@@ -1,6 +1,8 @@
 /* Many lanes of one of the library's own games, as a world. */
 #include "learn/world.h"
 
+#include <stdio.h>
+
 static const xph_game *const games[] = {&xph_game_cartpole, &xph_game_cartpole_blind, &xph_game_pong,
                                         &xph_game_pong_two};
 enum { LANES_MOST = 4096 };
@@ -107,6 +109,18 @@ static const xph_game *find(const char *name)
     return NULL;
 }
 
+static exphil_status unknown(const char *name, exphil_error *error)
+{
+    char names[160] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof games / sizeof games[0]; i++) {
+        int more = snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", games[i]->name);
+        if (more < 0 || at + (size_t)more >= sizeof names) break;
+        at += (size_t)more;
+    }
+    return xph_fail(error, EXPHIL_E_INVALID, "there is no world \"%.40s\"; there are %s", name, names);
+}
+
 static lanes *cut_all(xph_cutter *c, const xph_game *game, int64_t count)
 {
     lanes *l = xph_cut(c, 1, 1, sizeof *l);
@@ -122,7 +136,7 @@ exphil_status exphil_world_create(exphil_context *context, const char *name, int
     XPH_TRY(xph_context_check(context, error));
     if (!name || !world) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", name ? "world" : "name");
     const xph_game *game = find(name);
-    if (!game) return xph_fail(error, EXPHIL_E_INVALID, "there is no world \"%.40s\"", name);
+    if (!game) return unknown(name, error);
     if (count < 1 || count > LANES_MOST)
         return xph_fail(error, EXPHIL_E_INVALID, "lanes is %lld, must be 1..%d", (long long)count,
                         LANES_MOST);

@@ -104,6 +104,9 @@ awk '{ score[$1] = $3 + 0 } END { exit !(score["rule:"] > 100 && score["policy:"
 ./learn_static -n 1000000 again.safetensors >/dev/null || fail "learn, linked statically"
 cmp learnt.safetensors again.safetensors || fail "the same games gave other weights"
 awk '/points a game/ { exit !($2 > 5 && $NF < -10) }' learn.log || { cat learn.log; fail "learn does not beat the game's own player"; }
+./learn_shared --help >help.log 2>&1 && fail "learn --help is no mistake"
+grep -q '^usage: learn' help.log || fail "learn --help"
+[ ! -e --help ] || fail "learn --help writes a file of that name"
 [ "$(wc -l <"$here/examples/learn.c")" -lt 150 ] || fail "learn.c is not short any more"
 
 # Player and learner in two processes: what one process learns, to the last bit, and it balances the pole.

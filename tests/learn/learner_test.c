@@ -248,7 +248,8 @@ static void worlds_are_made(void **unused)
     int32_t push = 1;
     uint8_t ended = 0;
     assert_int_equal(exphil_world_create(context, "chess", 1, &world, &error), EXPHIL_E_INVALID);
-    assert_string_equal(error.message, "there is no world \"chess\"");
+    assert_string_equal(error.message,
+                        "there is no world \"chess\"; there are cartpole, cartpole-blind, pong, pong-two");
     assert_int_equal(exphil_world_create(context, "cartpole", 0, &world, &error), EXPHIL_E_INVALID);
     assert_ok(exphil_world_create(context, "cartpole", 2, &world, NULL));
     unsigned char *saved = malloc(world.state_bytes);
