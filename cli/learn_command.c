@@ -76,6 +76,8 @@ static const option_entry entries[] = {
     {"epochs", OPTION_INT, &asked.epochs, "N", "passes over a chunk (default 4)"},
     {"batches", OPTION_INT, &asked.batches, "N", "updates of a pass (default 4)"},
     {"rate", OPTION_NUMBER, &asked.rate, "X", "learning rate, which falls to 0 by a cosine (default 0.001)"},
+    {"precision", OPTION_TEXT, &asked.precision, "NAME",
+     "of learning on a GPU: f32 (default), tf32, bf16 or f16; it plays in f32, and weights stay f32"},
     {"half-life", OPTION_NUMBER, &asked.half_life, "SECONDS",
      "after which a reward counts half (default 1.15; drill 1; pong and games of others 4)"},
     {"ratio-clip", OPTION_NUMBER, &asked.ratio_clip, "X",
@@ -124,6 +126,7 @@ static const option_entry entries[] = {
     {"force", OPTION_FLAG, &asked.force, NULL, "replace OUT and LOG if they are there (default: refuse)"},
     {"threads", OPTION_INT, &asked.machine.threads, "N", "processor threads (default 0: one per core)"},
     {"device", OPTION_TEXT, &asked.machine.device, "NAME", DEVICE_HELP},
+    {"memory-limit", OPTION_BYTES, &asked.machine.memory_limit, "BYTES", LIMIT_HELP},
     {"isa", OPTION_TEXT, &asked.machine.isa, "NAME", ISA_HELP},
     {"quiet", OPTION_FLAG, &asked.quiet, NULL, "no progress (default: shown; --json: no progress)"},
     {"json", OPTION_FLAG, &asked.json, NULL, "print one JSON object at the end (default: text)"},
@@ -197,7 +200,7 @@ int learn_command(int argc, char **argv)
         fprintf(stderr, "exphil: learn wants %s; see exphil learn --help\n", wrong);
         return 2;
     }
-    if (!check_init(&command, &asked) ||
+    if (!precision_of(asked.precision, &asked.how_precise) || !check_init(&command, &asked) ||
         !network_check(&command, &asked.network, asked.delay > 0 || !asked.no_previous))
         return 2;
     asked.command = &command;

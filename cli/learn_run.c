@@ -94,6 +94,7 @@ static bool make_trainer(learn_run *r)
     adam.total_updates = r->all_chunks * o->epochs * batches_of(r);
     adam.resume_new_total = 1; /* --frames of another number */
     config.as_played = 1;
+    config.precision = o->how_precise;
     if (exphil_optimizer_create(r->model, &adam, &r->optimizer, &error) < 0) return fail("optimizer", &error);
     return exphil_trainer_create(r->model, r->optimizer, NULL, &config, &r->trainer, &error) >= 0 ||
            fail("trainer", &error);

@@ -15,12 +15,13 @@
 enum { LEARN_PATH = 4096, LEAGUE_SLOTS = 4, LEAGUE_MOST = 16, GONE_MOST = 64 };
 
 typedef struct learn_options {
-    const char *world, *opponent, *out, *init, *teacher, *blocks, *log, *tensorboard, *preset;
+    const char *world, *opponent, *out, *init, *teacher, *blocks, *log, *tensorboard, *preset, *precision;
     machine_options machine;
     int64_t frames, seed, lanes, time, hidden, delay, epochs, batches, repeat, log_every, scores, episodes,
         value_only;
     double rate, half_life, entropy, ratio_clip, to_teacher, most_kl, reward_scale, save_minutes;
     bool json, quiet, force, resume, no_previous, control;
+    int32_t how_precise; /* EXPHIL_PRECISION_... */
     network_options network;
     const option_command *command; /* that the options are of */
     json_t *given;                 /* for the notes */
