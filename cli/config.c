@@ -267,3 +267,12 @@ bool config_read(const option_command *command, const char *path, int *count, ch
     free(text);
     return fine;
 }
+
+int64_t config_whole(const char *path, const char *name, int64_t otherwise)
+{
+    json_t *object = json_load_file(path, 0, NULL), *value = json_object_get(object, name);
+    if (!value) value = json_object_get(json_object_get(object, "defaults"), name);
+    const int64_t whole = json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
+    json_decref(object);
+    return whole;
+}

@@ -16,6 +16,9 @@
  * name and line. */
 bool config_read(const option_command *command, const char *path, int *count, char ***files);
 
+/* What a configuration that was read says of a whole number, also where the command line won; otherwise: nothing. */
+int64_t config_whole(const char *path, const char *name, int64_t otherwise);
+
 /* Which run it was, beside its options. */
 typedef struct config_facts {
     int count; /* of the files */

@@ -511,6 +511,18 @@ static bool open_ranks(train_options *o)
     return !engine || (ranks_open(engine, &wanted, &o->ranks) && train_options_same(o->ranks, o->command));
 }
 
+/* Games are held out by draws of the seed: scores of such a run are not those of the other. */
+static void warn_of_seed(const train_options *o)
+{
+    if (!o->config || o->quiet || o->held_out == 0.0 || o->chosen.split == EXPHIL_SPLIT_TIME ||
+        config_whole(o->config, "seed", 0) == o->seed)
+        return;
+    fprintf(stderr,
+            "exphil: warning: with another --seed than that of %s other games are held out; --split time, "
+            "in both, holds out the same\n",
+            o->config);
+}
+
 int train_command(int argc, char **argv)
 {
     static bool given[sizeof entries / sizeof entries[0]];
@@ -561,5 +573,6 @@ int train_command(int argc, char **argv)
     if (!open_ranks(&asked)) return ranks_end(asked.ranks, 1);
     asked.silent = asked.quiet;
     if (!ranks_first(asked.ranks)) asked.quiet = true;
+    warn_of_seed(&asked);
     return ranks_end(asked.ranks, run(&asked, count, paths));
 }

@@ -97,9 +97,10 @@ bool train_advise_memory(train_state *r)
     if (plan.largest_batch)
         fprintf(stderr, "exphil: --batch %" PRId64 " is the largest that fits\n", plan.largest_batch * count);
     else
-        fprintf(stderr,
-                "exphil: not even one sequence at a time fits, its scores and checkpoints included: take %s\n",
-                remedy(&plan));
+        fprintf(
+            stderr,
+            "exphil: not even one sequence at a time fits, its scores and checkpoints included: take %s\n",
+            remedy(&plan));
     return false;
 }
 

@@ -106,6 +106,15 @@ cat >hand.json <<'END'
 }
 END
 expect 0 "held out" train --config hand.json
+# another seed holds out other games, which is told; not where it is the same, or the end of each is held out
+expect 0 "held out" train --config hand.json --seed 2 --out ends
+grep -q "other games" err && complain "a warning of --split time: $(cat err)"
+expect 0 "held out" train --config hand.json --split game --held-out 0.5 --seed 1 --out games a.slp b.slp
+grep -q "warning: with another --seed than that of hand.json other games" err || complain "no warning: $(cat err)"
+expect 0 "held out" train --config games.run.json --seed 1 --out same_seed
+grep -q "other games" err && complain "a warning of the same seed: $(cat err)"
+expect 0 "held out" train --config games.run.json --seed 4 --out other_seed
+grep -q "of games.run.json other games are held out; --split time" err || complain "no warning: $(cat err)"
 [ "$(value hand.run.json delay)" = '"2"' ] || complain "delay: $(value hand.run.json delay)"
 
 # what is wrong is told with its name and line, before anything is read

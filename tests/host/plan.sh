@@ -45,16 +45,17 @@ batch=$(sed -n 's/^batch \([0-9]*\):.*/\1/p' err)
 train 0 --batch "$batch" --memory-limit 6MiB --time 10
 silent warning
 train 1 --batch 4096 --memory-limit 6MiB --time 10
-says "warning: this run takes [0-9.]+ [MG]B, which is more than the [0-9.]+ MB that --memory-limit leaves it, scores and checkpoints included; --batch $batch fits"
+says "warning: this run takes [0-9.]+ [MG]B, which is more than the [0-9.]+ MB that --memory-limit leaves it"
+says "leaves it, scores and checkpoints included; --batch $batch fits"
 says "^exphil: --batch $batch is the largest that fits"
 train 1 --memory-limit 1MiB
 says 'not even one sequence at a time fits, its scores and checkpoints included: take a smaller --hidden'
 # What is said to be missing is: with so much more it fits, with a little less it does not.
 train 1 --batch "$((4 * batch))" --memory-limit 6000000 --time 10
 more() { sed -n "s/.*this run takes \([0-9.]*\) MB, which is more than the \([0-9.]*\) MB that.*/\1 \2/p" err; }
-set -- $(more)
-limit() { awk "BEGIN { printf \"%d\", 6000000 + 1000000 * (${1:-0} - ${2:-0} + $3) }"; }
-enough=$(limit "$@" 0.2) short=$(limit "$@" -0.2)
+takes=$(more)
+limit() { awk "BEGIN { printf \"%d\", 6000000 + 1000000 * (${takes% *} - ${takes#* } + $1) }"; }
+enough=$(limit 0.2) short=$(limit -0.2)
 [ "$enough" -gt 6200000 ] || complain "what is missing is not told: $(cat err)"
 train 0 --batch "$((4 * batch))" --memory-limit "$enough" --time 10
 silent warning
