@@ -70,8 +70,9 @@ __attribute__((format(printf, 1, 2))) void fail(const char *format, ...);
 
 bool fits(const launch_shape &shape);
 size_t most_shared_of(const void *kernel);
-size_t shared_limit(); /* of a block that was allowed it */
-constexpr int MULTIPROCESSORS = 4, CLUSTER_CODE = 90;
+size_t shared_limit();                                /* of a block that was allowed it */
+constexpr int MULTIPROCESSORS = 4, CLUSTER_CODE = 90; /* the first: unless it is told otherwise */
+extern int multiprocessors;
 extern int code; /* for which processor kernels were compiled */
 void run(const launch_shape &shape, const void *closure);
 

@@ -42,6 +42,7 @@ cudaError_t make_context(int device)
 
 /* What kernels of clusters have inside unless emu_code says otherwise. */
 int emu::code = emu::CLUSTER_CODE;
+int emu::multiprocessors = emu::MULTIPROCESSORS;
 cudaError_t emu::device_error = device_count ? cudaSuccess : cudaErrorNoDevice;
 size_t emu::memory_limit;
 thread_local cudaError_t emu::last_error;
@@ -121,7 +122,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
         p.sharedMemPerMultiprocessor = 228 * 1024;
         p.totalConstMem = 64 * 1024;
         p.major = 9;
-        p.multiProcessorCount = MULTIPROCESSORS;
+        p.multiProcessorCount = multiprocessors;
         p.warpSize = 32;
         p.regsPerBlock = p.regsPerMultiprocessor = 65536;
         p.maxThreadsPerBlock = p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;

@@ -42,7 +42,8 @@ void emu_clear(void);
 /* error (35 old driver, 100 none): what every call answers, and no device is counted. 1, 0 at the start. Devices are
  * all alike; the limits below are those of all together. */
 void emu_devices(int count, int error);
-void emu_memory(size_t bytes); /* that cudaMalloc can give altogether; 0: 4 GiB, as at the start */
+void emu_memory(size_t bytes);       /* that cudaMalloc can give altogether; 0: 4 GiB, as at the start */
+void emu_multiprocessors(int count); /* 0: 4, as at the start */
 /* Blocks that a cluster may have at most, 16 at the start; clusters that run at once at most, 0: as many as there are
  * multiprocessors for. */
 void emu_clusters(int blocks);

@@ -99,7 +99,9 @@ int emu::cluster_room(const launch_shape &shape)
 {
     const guard held;
     if (!fits(shape)) return -1;
-    const int own = shape.cluster < MULTIPROCESSORS ? MULTIPROCESSORS / static_cast<int>(shape.cluster) : 1;
+    const int own = static_cast<int>(shape.cluster) < multiprocessors
+                        ? multiprocessors / static_cast<int>(shape.cluster)
+                        : 1;
     return most_clusters && most_clusters < own ? most_clusters : own;
 }
 
@@ -111,6 +113,11 @@ size_t emu::shared_limit()
 void emu_clusters(int blocks)
 {
     most_blocks = static_cast<unsigned>(blocks);
+}
+
+void emu_multiprocessors(int count)
+{
+    emu::multiprocessors = count ? count : emu::MULTIPROCESSORS;
 }
 
 void emu_clusters_at_once(int count)

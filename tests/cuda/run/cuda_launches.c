@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_MOST = 8 << 20, WARM_UPDATES = 3 };
+enum { KEPT_MOST = 8 << 20, WARM_UPDATES = 3, MULTIPROCESSORS = 132 }; /* of an H100 or H200 */
 
 static FILE *list, *bytes;
 static bool begun, aside; /* aside: nothing is noted */
@@ -181,6 +181,7 @@ int main(int count, char **words)
     bytes = open_file(words[2], ".bytes");
     find_plugin();
     emulated_blaslt();
+    emulated_gpu()->multiprocessors(MULTIPROCESSORS);
     emulated_gpu()->dry(watch);
     char name[64], path[4096];
     snprintf(name, sizeof name, "%s", words[1]);

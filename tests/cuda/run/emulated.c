@@ -24,6 +24,7 @@ const emulated *emulated_gpu(void)
     *(void **)(&gpu.protect) = find(library, "emu_protect");
     *(void **)(&gpu.allocated) = find(library, "emu_allocated");
     *(void **)(&gpu.fault) = find(library, "emu_fault");
+    *(void **)(&gpu.multiprocessors) = find(library, "emu_multiprocessors");
     *(void **)(&gpu.clusters) = find(library, "emu_clusters");
     *(void **)(&gpu.clusters_at_once) = find(library, "emu_clusters_at_once");
     *(void **)(&gpu.shared) = find(library, "emu_shared");

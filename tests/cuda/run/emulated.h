@@ -29,6 +29,7 @@ typedef struct emulated {
     void (*clear)(void);
     void (*devices)(int count, int error);
     void (*memory)(size_t bytes);
+    void (*multiprocessors)(int count);
     void (*clusters)(int blocks);
     void (*clusters_at_once)(int count);
     void (*shared)(size_t bytes);
