@@ -77,7 +77,7 @@ static const option_entry entries[] = {
     {"batches", OPTION_INT, &asked.batches, "N", "updates of a pass (default 4)"},
     {"rate", OPTION_NUMBER, &asked.rate, "X", "learning rate, which falls to 0 by a cosine (default 0.001)"},
     {"precision", OPTION_TEXT, &asked.precision, "NAME",
-     "of learning on a GPU: f32 (default), tf32, bf16 or f16; it plays in f32, and weights stay f32"},
+     "of learning on a GPU: f32 (default), tf32 or bf16; it plays in f32, and weights stay f32"},
     {"half-life", OPTION_NUMBER, &asked.half_life, "SECONDS",
      "after which a reward counts half (default 1.15; drill 1; pong and games of others 4)"},
     {"ratio-clip", OPTION_NUMBER, &asked.ratio_clip, "X",
@@ -198,6 +198,10 @@ int learn_command(int argc, char **argv)
                                                                    : NULL;
     if (wrong) {
         fprintf(stderr, "exphil: learn wants %s; see exphil learn --help\n", wrong);
+        return 2;
+    }
+    if (asked.precision && strcmp(asked.precision, "f16") == 0) {
+        fprintf(stderr, "exphil: learn wants f32, tf32 or bf16 as --precision: f16 is for imitation\n");
         return 2;
     }
     if (!precision_of(asked.precision, &asked.how_precise) || !check_init(&command, &asked) ||

@@ -1,12 +1,12 @@
 /* The loss of learning from play and its gradients (XPH_OP_POLICY_LOSS), in double with the bits of the host's
- * (lib/device/policy_row.h). A block takes 32 rows, which lie in shared memory: what is asked of each number (exponentials,
- * gradients) a warp does for one logit of all rows, what is summed over a head a warp does for one unit of all rows, in order.
- * Sums over rows are those of blocks, which policy_fold adds.
+ * (lib/device/policy_row.h). A block takes 32 rows into shared memory. A warp computes one logit of all rows (exponentials,
+ * gradients), or adds up one unit of all rows, in order. Sums over rows are those of blocks, which policy_fold adds.
  *
  * Exponentials are most of the work, and divisions most of those: by numbers that the compiler knows, they are a product that
  * is set right. With z next to 1 / k, q = x z is less than an ulp off x / k if the error of z, in halves of its ulp, is at most
- * half of z, scaled to 1..2. Then r = x - k q is exact, and q + r z rounds as x / k does (Markstein 1990, Theorem 8). All of the
- * divisors here are such. */
+ * half of 1 / k, scaled to 1..2. Then r = x - k q is exact, and q + r z rounds as x / k does (Markstein 1990, Theorem 8). All
+ * of the divisors here are such.
+ */
 #include "kernels.h"
 #include "launch.cuh"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* What a device's compiler needs before a function and a loop, and how it divides by a number that it knows: with the bits of
- * x / k, but where that is next to nothing. */
+ * x / k, unless the quotient is subnormal. */
 #ifndef XPH_ON_DEVICE
 #  define XPH_ON_DEVICE
 #endif

@@ -1,5 +1,5 @@
 /* The loss of one row of what was played (lib/learn/policy.h says which), in double from + - * / alone: the same arithmetic for
- * every device, so that all have the same bits. XPH_ON_DEVICE is the prefix that the device's compiler needs (settle.h).
+ * every device, so that all have the same bits. XPH_ON_DEVICE is the prefix that the device's compiler needs (base/scalar.h).
  *
  * What is measured of a row is a sum over its units, in order: a categorical head is one, and so is a bit of a Bernoulli head. */
 #ifndef XPH_DEVICE_POLICY_ROW_H

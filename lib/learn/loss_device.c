@@ -111,6 +111,7 @@ void xph_loss_drop(exphil_learner *l)
     const xph_backend *backend = backend_of(l);
     xph_loss_device *d = &l->loss;
     if (d->memory && l->trainer->feed.net) (void)backend->stream_wait(stream_of(l));
+    if (d->memory && l->taught.net) (void)backend->stream_wait(xph_net_stream(l->taught.net));
     if (d->memory) backend->free(l->trainer->device, d->memory, d->bytes);
     if (d->host.memory) backend->host_free(l->trainer->device, d->host.memory, d->host.bytes);
     *d = (xph_loss_device){.kernel = NULL};
@@ -250,7 +251,9 @@ exphil_status xph_loss_on_device(const xph_loss_job *job, const exphil_batch *ba
     xph_halves halves;
     XPH_TRY(xph_trainer_forward_here(l->trainer, batch, l->part.states, &halves, error));
     const exphil_status status = failed(l, run_loss(job, &halves), error);
-    if (status < 0) { /* what abandon says beside it is no more than that */
+    if (status < 0) {
+        (void)backend_of(l)->stream_wait(halves.stream); /* what was enqueued reads memory of the host */
+        /* what abandon says beside the status is no more than that */
         const exphil_status left = exphil_trainer_abandon(l->trainer, NULL);
         return left == EXPHIL_E_DEVICE ? left : status;
     }

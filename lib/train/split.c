@@ -1,4 +1,4 @@
-/* Host memory between the two halves of an update whose loss is the host's. */
+/* Host memory between the two halves of an update whose loss is not the trainer's own. */
 #include "train/train.h"
 
 void xph_split_drop(exphil_trainer *trainer)

@@ -1,5 +1,5 @@
-/* An update in two halves, between which the loss is the host's: forward gives logits and values, backward takes their
- * gradients. */
+/* An update in two halves, between which somebody else computes the loss, the host or an operation of the device: forward gives
+ * logits and values, backward takes their gradients. */
 #include "train/ranks.h"
 
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
@@ -13,7 +13,7 @@ exphil_status xph_split_possible(const exphil_trainer *trainer, exphil_error *er
                                                                    : NULL;
     if (!why) return EXPHIL_OK;
     return xph_fail(error, EXPHIL_E_UNSUPPORTED,
-                    "trainer has %s, which a loss of the host's does not go with", why);
+                    "trainer has %s, which a loss that is not its own does not go with", why);
 }
 
 static exphil_status run_forward(exphil_trainer *trainer, const exphil_batch *batch, const void *states)

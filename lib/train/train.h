@@ -309,7 +309,7 @@ exphil_status xph_trainer_forward_here(exphil_trainer *trainer, const exphil_bat
 /* exphil_trainer_backward; bad_...: the first of the gradients that is not finite, -1: none. */
 exphil_status xph_trainer_backward_here(exphil_trainer *trainer, int64_t bad_logit, int64_t bad_value,
                                         double loss, exphil_metrics *metrics, exphil_error *error);
-/* EXPHIL_E_UNSUPPORTED: settings that a loss of the host's does not go with. */
+/* EXPHIL_E_UNSUPPORTED: settings that a loss which is not the trainer's own does not go with. */
 exphil_status xph_split_possible(const exphil_trainer *trainer, exphil_error *error);
 /* Made once for a shape, states, and what the host computes with, when they are first wanted; dropped with the shape. */
 exphil_status xph_split_make(exphil_trainer *trainer, bool states, bool by_host, exphil_error *error);

@@ -50,6 +50,7 @@ expect 2 "learn wants no files" learn --world cartpole game.slp
 expect 2 "--frames wants" learn --world cartpole --frames 0
 expect 2 "--lanes wants" learn --world cartpole --lanes 5000
 expect 2 "--precision wants f32, tf32, bf16 or f16, not f8" learn --world cartpole --precision f8 --out other
+expect 2 "learn wants f32, tf32 or bf16 as --precision" learn --world cartpole --precision f16 --out other
 expect 1 "precision bf16 is for CUDA devices" learn --world cartpole --precision bf16 --out other
 expect 1 "--memory-limit allows 100000 bytes" learn --world cartpole --memory-limit 100000 --out other
 expect 0 "usage: exphil learn" learn --help

@@ -279,5 +279,5 @@ const xph_candidate XPH_LIST(loss)[] = {
 /* Apart: there is nothing to gain where logits stay in a cache. */
 const xph_candidate XPH_LIST(heads_loss)[] = {XPH_LIST_END};
 
-/* The host computes it, with all of its threads (lib/learn/policy.c). */
+/* The host computes it, with all of its threads (lib/learn/loss.c). */
 const xph_candidate XPH_LIST(policy_loss)[] = {XPH_LIST_END};

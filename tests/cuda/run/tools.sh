@@ -45,7 +45,7 @@ fi
 grep -q 'heads of head_width 1025: at most 1024 here' "$work/refused"
 "$program" train --quiet --device cuda:0 --blocks gru --hidden 8 --head-width 1024 \
   --updates 1 --out "$work/wide" "$work/drill.slp" >/dev/null
-# it learns by playing in any precision
+# it learns by playing in the precisions of learn
 for precision in f32 bf16; do
   "$program" learn --quiet --device cuda:0 --precision $precision --world cartpole --blocks gru --hidden 16 --lanes 2 --time 8 \
     --frames 32 --scores 0 --episodes 1 --epochs 1 --batches 1 --memory-limit 64MiB --out "$work/$precision" >/dev/null
