@@ -35,7 +35,7 @@ bool open_context(const machine_options *machine, exphil_cancel_fn cancel, exphi
     if (exphil_context_create(&config, context, &error) >= 0) return true;
     complain("context", &error);
     if (strstr(error.message, "EXPHIL_CUBLASLT_CHOICES"))
-        fprintf(stderr, "exphil: unset EXPHIL_CUBLASLT_CHOICES to let cuBLASLt choose\n");
+        fprintf(stderr, "exphil: unset EXPHIL_CUBLASLT_CHOICES to go on without it\n");
     else if (machine->device && strncmp(machine->device, "cuda", 4) == 0)
         fprintf(stderr,
                 "exphil: leave --device out to use the processor, --device auto takes what there is; exphil "

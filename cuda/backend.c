@@ -148,12 +148,11 @@ static void device_close(xph_device *base)
 enum { HEADS_WIDEST = 1024 }; /* heads.cu, sample.cu: a warp holds a row */
 
 /* Others have kernels for every shape, or stand beside some that have. */
-static exphil_status no_kernel(const xph_cuda_device *device, xph_op op, const void *args)
+static exphil_status no_kernel(xph_cuda_device *device, xph_op op, const void *args)
 {
-    static atomic_int told;
     const xph_heads_args *heads = args;
     char text[160];
-    if (op != XPH_OP_HEADS || heads->width <= HEADS_WIDEST || atomic_exchange(&told, 1))
+    if (op != XPH_OP_HEADS || heads->width <= HEADS_WIDEST || atomic_exchange(&device->wide_heads, 1))
         return EXPHIL_E_UNSUPPORTED;
     snprintf(text, sizeof text, "cuda:%d: heads of head_width %lld: at most %d here", device->ordinal,
              (long long)heads->width, (int)HEADS_WIDEST);
@@ -168,7 +167,7 @@ static exphil_status query(xph_device *device, xph_op op, void *args, xph_op_inf
     xph_cudnn_for(device, NULL);
     const xph_cuda_candidate *candidate = xph_cuda_choose(op, args, info->refused, &bit);
     xph_cudnn_for(NULL, NULL);
-    if (!candidate) return no_kernel((const xph_cuda_device *)device, op, args);
+    if (!candidate) return no_kernel((xph_cuda_device *)device, op, args);
     *info = (xph_op_info){.kernel = (const xph_kernel *)candidate,
                           .name = xph_blaslt_name(device, candidate, args),
                           .packed_bytes = xph_cuda_packed_bytes(op, args),

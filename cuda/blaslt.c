@@ -192,6 +192,7 @@ void xph_lt_free(plan *p)
 void xph_blaslt_close(xph_cuda_device *device)
 {
     xph_blaslt *lt = device->blaslt;
+    lt_choices used = {.count = 0};
     if (!lt) return;
     pthread_mutex_lock(&opening);
     if (--lt->users == 0) {
@@ -202,12 +203,14 @@ void xph_blaslt_close(xph_cuda_device *device)
             lt->plans = next;
         }
         free(lt->workspaces);
-        xph_choices_tell(&lt->choices, device);
-        xph_choices_free(&lt->choices);
+        used = lt->choices;
+        lt->choices = (lt_choices){.count = 0};
         xph_lt.cublasLtDestroy(lt->handle);
         pthread_mutex_destroy(&lt->lock);
     }
     pthread_mutex_unlock(&opening);
+    xph_choices_tell(&used, device); /* the host's log may open or close contexts */
+    xph_choices_free(&used);
 }
 
 /* ---- workspaces ---- */

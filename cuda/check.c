@@ -7,67 +7,77 @@
 
 /* ---- the device of a thread ---- */
 
-enum { DEVICES = 64, ENTRY_VERSION = 12000 };
+enum { ENTRY_VERSION = 12000 };
 
 /* Of the driver; a CUresult is the cudaError_t of that number. */
 static int (*context_retain)(void **context, int ordinal);
 static int (*context_push)(void *context);
 static int (*context_pop)(void **context);
+static int (*context_current)(void **context);
 
 static void *entry(const char *name)
 {
-    enum cudaDriverEntryPointQueryResult found;
     void *at = NULL;
+#if CUDART_VERSION >= 12000
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
+#endif
 #if CUDART_VERSION >= 12050
     cudaError_t code = cudaGetDriverEntryPointByVersion(name, &at, ENTRY_VERSION, cudaEnableDefault, &found);
-#else
+#elif CUDART_VERSION >= 12000
     cudaError_t code = cudaGetDriverEntryPoint(name, &at, cudaEnableDefault, &found);
+#else
+    cudaError_t code = cudaGetDriverEntryPoint(name, &at, cudaEnableDefault);
 #endif
-    if (!code && found == cudaDriverEntryPointSuccess) return at;
     if (code) cudaGetLastError();
-    return NULL;
+#if CUDART_VERSION >= 12000
+    if (found != cudaDriverEntryPointSuccess) at = NULL;
+#endif
+    return code ? NULL : at;
 }
 
-/* A context is held until the process ends, as by CUDA's run-time: libraries keep what they loaded into it. */
+/* A context is held until the process ends, as by CUDA's run-time: libraries keep what they loaded into it. It is asked for at
+ * every opening, for the host may have reset the device since. */
 exphil_status xph_cuda_begin(xph_cuda_device *device, exphil_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static void *contexts[DEVICES];
     const int ordinal = device->ordinal;
     int code = 0;
-    if (ordinal >= DEVICES) return EXPHIL_OK;
     pthread_mutex_lock(&lock);
     if (!context_pop) {
         *(void **)(&context_retain) = entry("cuDevicePrimaryCtxRetain");
         *(void **)(&context_push) = entry("cuCtxPushCurrent");
-        *(void **)(&context_pop) = context_retain && context_push ? entry("cuCtxPopCurrent") : NULL;
+        *(void **)(&context_current) = entry("cuCtxGetCurrent");
+        *(void **)(&context_pop) =
+            context_retain && context_push && context_current ? entry("cuCtxPopCurrent") : NULL;
     }
-    if (context_pop && !contexts[ordinal]) {
-        void *made = NULL;
-        code = context_retain(&made, ordinal);
-        if (!code) contexts[ordinal] = made;
-    }
-    device->context = contexts[ordinal];
+    const bool asked = context_pop != NULL;
     pthread_mutex_unlock(&lock);
+    device->context = NULL;
+    if (asked) code = context_retain(&device->context, ordinal);
+    if (code) device->context = NULL;
     if (!code) return EXPHIL_OK;
     return xph_cuda_fail(error, code == cudaErrorMemoryAllocation ? EXPHIL_E_MEMORY : EXPHIL_E_DEVICE, code,
-                         "cuda:%d gives no context: %s (%s)", ordinal, cudaGetErrorName((cudaError_t)code),
-                         cudaGetErrorString((cudaError_t)code));
+                         "cuda:%d cannot be used by this process: %s (%s)", ordinal,
+                         cudaGetErrorName((cudaError_t)code), cudaGetErrorString((cudaError_t)code));
 }
 
-/* Without its driver's functions the device of the thread is set, and set back. */
+/* A context of the thread's own on the same device is not ours. Without the driver's functions, or where it refuses, the device of
+ * the thread is set, and set back. */
 xph_cuda_scope xph_cuda_enter(const xph_device *base)
 {
     const xph_cuda_device *device = (const xph_cuda_device *)base;
     xph_cuda_scope scope = {0, 0, 0};
+    void *now = NULL;
+    if (device->context) {
+        if (context_current(&now) == 0 && now == device->context) return scope;
+        scope.pushed = context_push(device->context) == 0;
+        if (scope.pushed) return scope;
+    }
     if (cudaGetDevice(&scope.before) != cudaSuccess)
         cudaGetLastError();
-    else if (scope.before == device->ordinal)
+    else if (!device->context && scope.before == device->ordinal)
         return scope;
-    if (device->context)
-        scope.pushed = context_push(device->context) == 0;
-    else
-        scope.changed = cudaSetDevice(device->ordinal) == cudaSuccess;
+    scope.changed = cudaSetDevice(device->ordinal) == cudaSuccess;
     return scope;
 }
 

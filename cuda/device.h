@@ -42,6 +42,7 @@ typedef struct xph_cuda_device {
     atomic_int native_code; /* of the last failure */
     atomic_int no_room;     /* it was said that there is none for clusters */
     atomic_int no_join;     /* or that a step which was to be joined cannot be */
+    atomic_int wide_heads;  /* or that heads are too wide */
     exphil_device_info info;
     cudaStream_t words; /* of word_set */
 } xph_cuda_device;

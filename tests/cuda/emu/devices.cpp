@@ -230,6 +230,14 @@ int pop(void **context)
         return cudaSuccess;
     });
 }
+int current(void **context)
+{
+    return driver([&]() -> cudaError_t {
+        const int device = contexts[context_depth];
+        *context = device == NO_CONTEXT ? nullptr : handle_of(device);
+        return cudaSuccess;
+    });
+}
 
 }  // namespace
 
@@ -239,6 +247,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
     *function = strcmp(name, "cuDevicePrimaryCtxRetain") == 0 ? reinterpret_cast<void *>(retain)
                 : strcmp(name, "cuCtxPushCurrent") == 0       ? reinterpret_cast<void *>(push)
                 : strcmp(name, "cuCtxPopCurrent") == 0        ? reinterpret_cast<void *>(pop)
+                : strcmp(name, "cuCtxGetCurrent") == 0        ? reinterpret_cast<void *>(current)
                                                               : nullptr;
     if (no_entries) *function = nullptr;
     *found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;

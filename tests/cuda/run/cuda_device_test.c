@@ -116,7 +116,8 @@ static void a_device_of_another_process(void **state)
     exphil_error error = EXPHIL_ERROR_INIT;
     emulated_gpu()->exclusive(2, 1);
     assert_int_equal(exphil_context_create(&config, &context, &error), EXPHIL_E_DEVICE);
-    assert_non_null(strstr(error.message, "cuda:2 gives no context: cudaErrorDevicesUnavailable"));
+    assert_non_null(
+        strstr(error.message, "cuda:2 cannot be used by this process: cudaErrorDevicesUnavailable"));
     emulated_gpu()->exclusive(2, 0);
     assert_false(emulated_gpu()->has_context(2));
     exphil_context_destroy(context_on("cuda:2"));
