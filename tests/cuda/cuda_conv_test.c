@@ -81,37 +81,6 @@ static void frames_have_the_bits_of_a_chunk(void **state)
     }
 }
 
-static unsigned parts; /* of the chunk that was launched last */
-
-static void watch(const emu_event *event)
-{
-    if (event->kind == EMU_LAUNCH) parts = event->grid[2];
-}
-
-static unsigned parts_of(const void *state_in, void *state_out)
-{
-    const xph_conv_args args = {
-        .batch = 1, .time = 130, .width = 8, .taps = 4, .state_in = state_in, .state_out = state_out};
-    const xph_cuda_candidate *by = xph_cuda_conv;
-    while (by->name && !by->accepts(&args)) by++;
-    assert_non_null(by->name);
-    emu_dry(watch);
-    assert_int_equal(by->launch(&args, NULL), 0);
-    emu_dry(NULL);
-    return parts;
-}
-
-/* But for a state that changes in place. */
-static void long_chunks_go_in_parts(void **state)
-{
-    float some[24], other[24];
-    assert_int_equal(parts_of(NULL, NULL), 3);
-    assert_int_equal(parts_of(some, other), 3);
-    assert_int_equal(parts_of(some, NULL), 3);
-    assert_int_equal(parts_of(NULL, other), 3);
-    assert_int_equal(parts_of(some, some), 1);
-}
-
 /* Nothing is carried in or out: the same bits. */
 static void without_states(void **state)
 {
@@ -282,7 +251,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
                                        cmocka_unit_test(frames_have_the_bits_of_a_chunk),
-                                       cmocka_unit_test(long_chunks_go_in_parts),
                                        cmocka_unit_test(without_states),
                                        cmocka_unit_test(gradient),
                                        cmocka_unit_test(bad_numbers),

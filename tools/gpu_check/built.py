@@ -26,9 +26,9 @@ PROGRAMS = ["cuda_kernels", "cuda_policy", "cuda_times", "exphil"]
 TARGETS = ["exphil_cuda", "card_tests", "cuda_kernels", "cuda_policy", "cuda_times", "exphil_program"]
 # What the emulated GPU's tests say of the emulator itself and of stand-ins, and whole runs, of which card_run_test makes those that
 # a card can.
-OF_THE_EMULATOR = re.compile(r"cuda_(blaslt|cancel|choices|cudnn|cudnn_train|faults|graph|joined|learn|learn_loss|limit|memory|"
-                             r"odd_files|ops|plan|play|ranks|ranks_\w+|refusal|rnn_room|runtime|scale|threads|training|transposed|"
-                             r"tune|ucontext|units)_test$")
+OF_THE_EMULATOR = re.compile(r"cuda_(blaslt|cancel|choices|conv_parts|cudnn|cudnn_train|device|faults|graph|joined|joined_plan|"
+                             r"learn|learn_loss|limit|memory|odd_files|ops|plan|play|ranks|ranks_\w+|refusal|rnn_room|"
+                             r"runtime|scale|threads|training|transposed|tune|ucontext|units)_test$")
 # What every machine with a driver has; all else must be in the archive.
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so\.\d+|ld-linux.*|libcuda\.so\.1)$")
 # Every test of kernels has all of them inside, 6 MB: what repeats lies further back than the fast way of xz looks by itself.
