@@ -16,9 +16,9 @@
 
 enum { WARM = 4, TIMED = 15, CALLS_MOST = 1024, AHEAD = 4 };
 
-static const char *const cases[] = {"update-f32", "update-tf32", "update-bf16",  "learn-tf32",
-                                    "learn-bf16", "melee2-tf32", "melee2-bf16",  "step-1",
-                                    "step-16",    "step-256",    "melee2-step-1"};
+static const char *const cases[] = {"update-f32",  "update-tf32", "update-bf16", "learn-tf32",   "learn-bf16",
+                                    "melee2-tf32", "melee2-bf16", "lstm-f32",    "lstm-tf32",    "lstm-bf16",
+                                    "step-1",      "step-16",     "step-256",    "melee2-step-1"};
 enum { CASES = sizeof cases / sizeof *cases };
 
 typedef struct call {
