@@ -1,5 +1,6 @@
 /* Improvement by what was played: a chunk's advantages, then some passes over its streams in batches, each of them one
- * update. All sums are in the order of streams and frames, whatever the number of threads. */
+ * update. Sums have an order that shapes alone decide, whatever the number of threads: on a GPU that of policy_loss.cu, else
+ * that of streams and frames. */
 #include "learn/loss.h"
 #include "learn/returns.h"
 
