@@ -1,0 +1,9 @@
+# Debian: gcc-aarch64-linux-gnu.
+set(EXPHIL_WRAPPERS "" CACHE PATH "Folder whose parent holds the libraries of the targets")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES EXPHIL_WRAPPERS)
+set(exphil_target aarch64-linux)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)

@@ -1,0 +1,6 @@
+include(${CMAKE_CURRENT_LIST_DIR}/zig.cmake)
+set(exphil_target aarch64-macos)
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR arm64)
+exphil_zig(aarch64-macos)
+include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)

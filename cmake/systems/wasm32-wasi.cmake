@@ -1,0 +1,6 @@
+include(${CMAKE_CURRENT_LIST_DIR}/zig.cmake)
+set(exphil_target wasm32-wasi)
+set(CMAKE_SYSTEM_NAME WASI)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+exphil_zig(wasm32-wasi)
+include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)

@@ -1,0 +1,6 @@
+include(${CMAKE_CURRENT_LIST_DIR}/zig.cmake)
+set(exphil_target x86_64-windows)
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR AMD64)
+exphil_zig(x86_64-windows)
+include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)
