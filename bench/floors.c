@@ -35,7 +35,7 @@ static volatile float keep;
 #  define VECTOR  __m256
 #  define STEP(s) _mm256_fmadd_ps(s, a, b)
 #  define ADD     _mm256_add_ps
-__attribute__((target("avx2,fma"))) static void fma_avx2(void *arg, int64_t calls)
+__attribute__((target("avx2,fma"))) static void fmas_avx2(void *arg, int64_t calls)
 {
     (void)arg;
     __m256 zero = _mm256_setzero_ps(), a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
@@ -198,7 +198,7 @@ static bool has_vnni(void)
 #  define has_avx2()   false
 #  define has_bf16()   false
 #  define has_vnni()   false
-#  define fma_avx2     fma_plain
+#  define fmas_avx2    fma_plain
 #  define fma_avx512   fma_plain
 #  define dot_bf16     fma_plain
 #  define dot_int8     fma_plain
@@ -357,7 +357,7 @@ bool bench_floor_work(int kind, bench_pass *pass, bench_work *work, double *per_
     *work = (bench_work){.arg = pass};
     switch (kind) {
     case FLOOR_FMA:
-        work->run = wide ? fma_avx512 : middle ? fma_avx2 : fma_plain;
+        work->run = wide ? fma_avx512 : middle ? fmas_avx2 : fma_plain;
         *per_call = wide ? 12 * 32 * 100 : middle ? 12 * 16 * 100 : 8 * 8 * 100;
         break;
     case FLOOR_EXP:
@@ -413,7 +413,7 @@ void bench_floors_measure(bench_floors *f, int threads, double effort_ns)
     *f = (bench_floors){.threads = threads < 1 ? 1 : threads};
     bool wide = has_avx512(), middle = has_avx2();
     snprintf(f->isa, sizeof f->isa, "%s", wide ? "avx512" : middle ? "avx2" : "ref");
-    if (wide || middle) f->fma_avx2 = rate(fma_avx2, NULL, 12 * 16 * 100, effort_ns);
+    if (wide || middle) f->fma_avx2 = rate(fmas_avx2, NULL, 12 * 16 * 100, effort_ns);
     f->exponential = floor_rate(FLOOR_EXP, NULL, effort_ns);
     f->fma = floor_rate(FLOOR_FMA, NULL, effort_ns);
     f->bf16 = floor_rate(FLOOR_BF16, NULL, effort_ns);
