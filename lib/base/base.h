@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__) /* else it checks for what msvcrt.dll takes */
+#  define XPH_PRINTF(format_at, args_at) __attribute__((format(gnu_printf, format_at, args_at)))
+#elif defined(__GNUC__)
 #  define XPH_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #else
 #  define XPH_PRINTF(format_at, args_at)

@@ -4,10 +4,20 @@
 #include "base/base.h"
 
 #include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#if defined(_WIN32) || defined(__wasi__)
+typedef int c_locale;
+static c_locale enter_c(void)
+{
+    return 0;
+}
+static void leave_c(c_locale pair)
+{
+    (void)pair;
+}
+#else
 typedef struct c_locale {
     locale_t c, saved;
 } c_locale;
@@ -26,11 +36,12 @@ static void leave_c(c_locale pair)
     uselocale(pair.saved);
     freelocale(pair.c);
 }
+#endif
 
 const char *xph_format_double(char *text, double value, int digits)
 {
-    if (isnan(value) || isinf(value)) {
-        snprintf(text, XPH_DOUBLE_TEXT, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+    if (!xph_finite(value)) {
+        snprintf(text, XPH_DOUBLE_TEXT, "%s", value != value ? "nan" : value < 0 ? "-inf" : "inf");
         return text;
     }
     if (digits < 1) digits = 1;
@@ -74,7 +85,7 @@ bool xph_parse_double(const char *text, double *value)
     c_locale pair = enter_c();
     double read = strtod(text, NULL);
     leave_c(pair);
-    if (!isfinite(read)) return false;
+    if (!xph_finite(read)) return false;
     *value = read;
     return true;
 }

@@ -14,10 +14,10 @@ exphil_status xph_path_kind(exphil_context *context, const char *path, int32_t *
 char *xph_path_join(exphil_context *context, const char *folder, const char *name, size_t *bytes)
 {
     size_t length = strlen(folder);
-    bool slash = length && folder[length - 1] == '/';
+    bool open = length && xph_path_open(folder[length - 1]);
     *bytes = length + strlen(name) + 2;
     char *path = xph_alloc(context, *bytes);
-    if (path) snprintf(path, *bytes, slash ? "%s%s" : "%s/%s", folder, name);
+    if (path) snprintf(path, *bytes, open ? "%s%s" : "%s/%s", folder, name);
     return path;
 }
 

@@ -70,7 +70,7 @@ exphil_status xph_file_read(const xph_file *file, uint64_t offset, void *to, siz
 
 bool xph_file_many(const xph_file *file)
 {
-    return file->context->io.read == xph_posix_io.read; /* pread keeps no place */
+    return file->context->io.read == xph_system_io.read; /* it keeps no place */
 }
 
 void xph_file_close(xph_file *file)

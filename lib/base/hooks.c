@@ -1,42 +1,21 @@
 /* Making and ending a context: references, the copy of the hooks, the check for forked children. */
-#define _GNU_SOURCE
 #include "base/hooks.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#ifndef MADV_WIPEONFORK
-#  define MADV_WIPEONFORK 18
-#endif
 
 /* ---- hooks of the configuration ------------------------------------------------------------------------ */
 
-#define HUGE_PAGE ((size_t)1 << 21)
-
-/* Memory of some megabytes (rows, activations) comes in huge pages where the system gives them when asked: touching fresh
- * small pages cost as much as encoding the rows that go into them. A refusal changes nothing. */
 static void *plain_alloc(void *user, size_t bytes, size_t align)
 {
     (void)user;
-    void *pointer = NULL;
-    if (bytes < 2 * HUGE_PAGE || bytes > SIZE_MAX - HUGE_PAGE)
-        return posix_memalign(&pointer, align, bytes) == 0 ? pointer : NULL;
-    bytes = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-    if (posix_memalign(&pointer, HUGE_PAGE, bytes) != 0) return NULL;
-    int saved = errno;
-    (void)madvise(pointer, bytes, MADV_HUGEPAGE);
-    errno = saved;
-    return pointer;
+    return xph_pages_alloc(bytes, align);
 }
 
 static void plain_free(void *user, void *pointer, size_t bytes)
 {
     (void)user;
     (void)bytes;
-    free(pointer);
+    xph_pages_free(pointer);
 }
 
 static exphil_status take_allocator(const exphil_allocator *given, exphil_allocator *taken,
@@ -55,7 +34,7 @@ static exphil_status take_allocator(const exphil_allocator *given, exphil_alloca
 
 static exphil_status take_io(const exphil_io *given, exphil_io *taken, exphil_error *error)
 {
-    *taken = xph_posix_io;
+    *taken = xph_system_io;
     if (!given) return EXPHIL_OK;
     exphil_io io = {0};
     XPH_TRY(XPH_TAKE(exphil_io, &io, given, error));
@@ -110,9 +89,9 @@ static exphil_status take_isa(const char *asked, xph_isa *isa, exphil_error *err
                         "cpu_isa is \"%s\", but this processor and system offer \"%s\"", asked,
                         xph_isa_name(best));
     }
-    const char *cap = secure_getenv("EXPHIL_CPU_ISA");
+    char cap[64];
     xph_isa most = level;
-    if (cap && *cap && !isa_of(cap, &most)) {
+    if (xph_environment("EXPHIL_CPU_ISA", cap, sizeof cap) > 0 && !isa_of(cap, &most)) {
         return xph_fail(error, EXPHIL_E_INVALID, "EXPHIL_CPU_ISA is \"%s\", must be " LEVELS, cap);
     }
     if (most < level) level = most;
@@ -148,27 +127,10 @@ static exphil_status take_hooks(const exphil_context_config *config, exphil_cont
 
 /* ---- fork ------------------------------------------------------------------------------------------------ */
 
-/* Asking for the pid is a system call, which a step must not make. Linux can instead clear a page in every child
- * (MADV_WIPEONFORK, since 4.14). The page is the only memory that does not come from the allocator: clearing one of
- * the allocator's pages could hit a neighbour. */
-static const volatile unsigned char *make_birth_mark(void)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mark == MAP_FAILED) return NULL;
-    if (madvise(mark, page, MADV_WIPEONFORK) != 0) {
-        munmap(mark, page);
-        return NULL;
-    }
-    *mark = 1;
-    mprotect(mark, page, PROT_READ);
-    return mark;
-}
-
 bool xph_forked(const exphil_context *context)
 {
     if (context->birth) return *context->birth == 0;
-    return (int64_t)getpid() != context->pid;
+    return xph_process_number() != context->pid;
 }
 
 exphil_status xph_context_check(const exphil_context *context, exphil_error *error)
@@ -191,9 +153,9 @@ static exphil_status make(const exphil_context *draft, exphil_context **context,
     made->references = 1;
     made->used = made->peak = sizeof *made;
     made->allocations = 1;
-    made->pid = getpid();
-    made->birth = make_birth_mark();
-    if (pthread_mutex_init(&made->pool_lock, NULL) != 0 || pthread_mutex_init(&made->queue.lock, NULL) != 0) {
+    made->pid = xph_process_number();
+    made->birth = xph_birth_mark();
+    if (xph_lock_begin(&made->pool_lock) != 0 || xph_lock_begin(&made->queue.lock) != 0) {
         draft->allocator.free(draft->allocator.user, made, sizeof *made);
         return xph_fail(error, EXPHIL_E_MEMORY, "could not make a lock");
     }
@@ -252,9 +214,9 @@ void xph_context_release(exphil_context *context)
     xph_pool_destroy(context);
     if (context->close) context->close(context->attached);
     xph_log_flush(context);
-    pthread_mutex_destroy(&context->pool_lock);
-    pthread_mutex_destroy(&context->queue.lock);
-    if (context->birth) munmap((void *)(uintptr_t)context->birth, (size_t)sysconf(_SC_PAGESIZE));
+    xph_lock_end(&context->pool_lock);
+    xph_lock_end(&context->queue.lock);
+    xph_birth_mark_free(context->birth);
     exphil_allocator allocator = context->allocator;
     allocator.free(allocator.user, context, sizeof *context);
 }

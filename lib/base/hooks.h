@@ -3,8 +3,7 @@
 #define XPH_BASE_HOOKS_H
 
 #include "base/base.h"
-
-#include <pthread.h>
+#include "base/system.h"
 
 #define XPH_LOG_LINE  240 /* bytes of one line, with its end */
 #define XPH_LOG_QUEUE 32  /* lines that wait for a flush; more are counted and dropped */
@@ -13,7 +12,7 @@
 #define XPH_MOST_INTERRUPTS 1000 /* EINTR in a row before a file operation counts as failed */
 
 typedef struct xph_log_queue {
-    pthread_mutex_t lock;
+    xph_lock lock;
     int32_t first, count;
     uint64_t dropped;
     exphil_log_level level[XPH_LOG_QUEUE];
@@ -37,7 +36,7 @@ struct exphil_context {
     exphil_log_level log_level;
     xph_isa isa;
     atomic_uint_fast64_t used, peak, allocations;
-    pthread_mutex_t pool_lock; /* guards the making of the pool */
+    xph_lock pool_lock;        /* guards the making of the pool */
     xph_pool *_Atomic pool;    /* made by the first call that has work for two */
     atomic_int held;           /* xph_parallel_hold: more than 0 while work follows work */
     void *attached;            /* of lib/device; goes to close */
@@ -45,14 +44,8 @@ struct exphil_context {
     xph_log_queue queue;
 };
 
-/* The file system. user is not looked at. */
-extern const exphil_io xph_posix_io;
-
 /* True in a process that is not the one that made the context. */
 bool xph_forked(const exphil_context *context);
-
-/* Starts a thread with a stack of its own size and all signals blocked; returns an errno value. */
-int32_t xph_pthread_start(pthread_t *id, void *(*fn)(void *arg), void *arg);
 
 void xph_pool_destroy(exphil_context *context);
 

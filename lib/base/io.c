@@ -2,7 +2,7 @@
  * nothing to allocate, and never NULL. Interrupted and short operations are reported as they are; the callers
  * in this room continue them. */
 #define _GNU_SOURCE
-#include "base/hooks.h"
+#include "base/system.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static int unpack(void *file)
     return (int)((intptr_t)file - 1);
 }
 
-static int32_t posix_kind(void *user, const char *path, int32_t *kind)
+static int32_t kind_of(void *user, const char *path, int32_t *kind)
 {
     (void)user;
     struct stat status;
@@ -61,10 +61,13 @@ static int32_t still_there(int descriptor, const char *path)
     return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino ? 0 : EAGAIN;
 }
 
-/* Locks the file that path names. EBUSY: somebody else has it locked. */
+/* Locks the file that path names. EBUSY: somebody else has it locked. WASI has no locks: two writers of one file at the same
+ * time are not kept apart there. */
 static int32_t lock_named(int descriptor, const char *path)
 {
+#ifndef __wasi__
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? EBUSY : errno;
+#endif
     return still_there(descriptor, path);
 }
 
@@ -98,7 +101,7 @@ static int32_t create_once(const char *path, void **file)
     return 0;
 }
 
-static int32_t posix_open(void *user, const char *path, int32_t mode, void **file)
+static int32_t open_file(void *user, const char *path, int32_t mode, void **file)
 {
     (void)user;
     if (mode == EXPHIL_IO_READ) return open_existing(path, file);
@@ -108,7 +111,7 @@ static int32_t posix_open(void *user, const char *path, int32_t mode, void **fil
     return rc == EAGAIN ? EBUSY : rc;
 }
 
-static int32_t posix_size(void *user, void *file, uint64_t *size)
+static int32_t size_of(void *user, void *file, uint64_t *size)
 {
     (void)user;
     struct stat status;
@@ -119,7 +122,7 @@ static int32_t posix_size(void *user, void *file, uint64_t *size)
     return 0;
 }
 
-static int32_t posix_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *done)
+static int32_t read_at(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *done)
 {
     (void)user;
     if (offset > INT64_MAX) return EOVERFLOW;
@@ -130,7 +133,7 @@ static int32_t posix_read(void *user, void *file, uint64_t offset, void *data, s
     return 0;
 }
 
-static int32_t posix_write(void *user, void *file, const void *data, size_t bytes, size_t *done)
+static int32_t write_on(void *user, void *file, const void *data, size_t bytes, size_t *done)
 {
     (void)user;
     ssize_t rc = write(unpack(file), data, bytes < LARGEST_TRANSFER ? bytes : LARGEST_TRANSFER);
@@ -139,32 +142,36 @@ static int32_t posix_write(void *user, void *file, const void *data, size_t byte
     return 0;
 }
 
-static int32_t posix_sync(void *user, void *file)
+static int32_t sync_file(void *user, void *file)
 {
     (void)user;
+#ifdef F_FULLFSYNC
+    /* macOS: fsync leaves it in the cache of the drive ("man 2 fsync"); some file systems know nothing else. */
+    if (fcntl(unpack(file), F_FULLFSYNC) == 0) return 0;
+#endif
     return fsync(unpack(file)) == 0 ? 0 : errno;
 }
 
 /* The descriptor is gone whatever close says, after EINTR too (Linux). */
-static int32_t posix_close(void *user, void *file)
+static int32_t close_file(void *user, void *file)
 {
     (void)user;
     return close(unpack(file)) == 0 || errno == EINTR ? 0 : errno;
 }
 
-static int32_t posix_rename(void *user, const char *from, const char *to)
+static int32_t rename_file(void *user, const char *from, const char *to)
 {
     (void)user;
     return rename(from, to) == 0 ? 0 : errno;
 }
 
-static int32_t posix_remove(void *user, const char *path)
+static int32_t remove_file(void *user, const char *path)
 {
     (void)user;
     return unlink(path) == 0 ? 0 : errno;
 }
 
-static int32_t posix_sync_folder(void *user, const char *path)
+static int32_t sync_folder(void *user, const char *path)
 {
     (void)user;
     char folder[PATH_MAX];
@@ -181,7 +188,7 @@ static int32_t posix_sync_folder(void *user, const char *path)
     return rc;
 }
 
-static int32_t posix_list(void *user, const char *folder, int32_t (*name)(void *to, const char *name),
+static int32_t list_folder(void *user, const char *folder, int32_t (*name)(void *to, const char *name),
                           void *to)
 {
     (void)user;
@@ -201,17 +208,17 @@ static int32_t posix_list(void *user, const char *folder, int32_t (*name)(void *
     return rc;
 }
 
-const exphil_io xph_posix_io = {
+const exphil_io xph_system_io = {
     .struct_size = sizeof(exphil_io),
-    .kind = posix_kind,
-    .open = posix_open,
-    .size = posix_size,
-    .read = posix_read,
-    .write = posix_write,
-    .sync = posix_sync,
-    .close = posix_close,
-    .rename = posix_rename,
-    .remove = posix_remove,
-    .sync_folder = posix_sync_folder,
-    .list = posix_list,
+    .kind = kind_of,
+    .open = open_file,
+    .size = size_of,
+    .read = read_at,
+    .write = write_on,
+    .sync = sync_file,
+    .close = close_file,
+    .rename = rename_file,
+    .remove = remove_file,
+    .sync_folder = sync_folder,
+    .list = list_folder,
 };

@@ -30,7 +30,7 @@ void xph_log_from_worker(exphil_context *context, exphil_log_level level, const 
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     xph_log_queue *queue = &context->queue;
-    pthread_mutex_lock(&queue->lock);
+    xph_lock_take(&queue->lock);
     if (queue->count < XPH_LOG_QUEUE) {
         int32_t slot = (queue->first + queue->count++) % XPH_LOG_QUEUE;
         queue->level[slot] = level;
@@ -38,14 +38,14 @@ void xph_log_from_worker(exphil_context *context, exphil_log_level level, const 
     } else {
         queue->dropped++;
     }
-    pthread_mutex_unlock(&queue->lock);
+    xph_lock_leave(&queue->lock);
 }
 
 /* Takes one line out; the callback then runs with no lock held. */
 static bool take(xph_log_queue *queue, exphil_log_level *level, char *line)
 {
     bool taken = false;
-    pthread_mutex_lock(&queue->lock);
+    xph_lock_take(&queue->lock);
     if (queue->count) {
         *level = queue->level[queue->first];
         memcpy(line, queue->line[queue->first], XPH_LOG_LINE);
@@ -59,7 +59,7 @@ static bool take(xph_log_queue *queue, exphil_log_level *level, char *line)
         queue->dropped = 0;
         taken = true;
     }
-    pthread_mutex_unlock(&queue->lock);
+    xph_lock_leave(&queue->lock);
     return taken;
 }
 

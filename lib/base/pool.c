@@ -4,10 +4,7 @@
  * time: each puts a job on the list, works on it itself as worker 0, and idle threads join the oldest job
  * that has items left. A thread is in one job at a time, so that its number is its own within that job, and a
  * caller never waits for another caller's work. */
-#define _GNU_SOURCE
 #include "base/hooks.h"
-
-#include <sched.h>
 
 enum { LOOK_NS = 200000, LOOKS = 24 }; /* for so long at most; between two looks at the clock */
 
@@ -22,13 +19,13 @@ typedef struct xph_job {
 
 typedef struct xph_pool_thread {
     struct xph_pool *pool;
-    pthread_t id;
+    xph_running running;
     int32_t number; /* 1 and up; 0 is the caller */
 } xph_pool_thread;
 
 struct xph_pool {
-    pthread_mutex_t lock;
-    pthread_cond_t work, done;
+    xph_lock lock;
+    xph_condition work, done;
     exphil_context *context;
     xph_job *jobs; /* oldest first */
     int32_t started, sleeping;
@@ -80,7 +77,7 @@ static bool look_for(const struct xph_pool *pool, const void *counter,
         int64_t now = xph_clock_ns();
         if (until == 0) until = now + LOOK_NS;
         if (now >= until) return false;
-        sched_yield();
+        xph_thread_yield();
     }
     return false;
 }
@@ -101,18 +98,18 @@ static bool look_for_job(struct xph_pool *pool)
 {
     if (atomic_load_explicit(&pool->context->held, memory_order_relaxed) <= 0) return false;
     unsigned seen = atomic_load_explicit(&pool->posted, memory_order_relaxed);
-    pthread_mutex_unlock(&pool->lock);
+    xph_lock_leave(&pool->lock);
     bool found = look_for(pool, &pool->posted, more_posted, seen);
-    pthread_mutex_lock(&pool->lock);
+    xph_lock_take(&pool->lock);
     return found || atomic_load_explicit(&pool->posted, memory_order_relaxed) != seen;
 }
 
-static void *pool_thread(void *arg)
+static void pool_thread(void *arg)
 {
     xph_pool_thread *self = arg;
     struct xph_pool *pool = self->pool;
     xph_fpu_push();
-    pthread_mutex_lock(&pool->lock);
+    xph_lock_take(&pool->lock);
     for (;;) {
         xph_job *job = open_job(pool);
         if (!job) {
@@ -120,18 +117,17 @@ static void *pool_thread(void *arg)
             if (look_for_job(pool)) continue;
             if (pool->ending) break;
             pool->sleeping++;
-            pthread_cond_wait(&pool->work, &pool->lock);
+            xph_condition_wait(&pool->work, &pool->lock);
             pool->sleeping--;
             continue;
         }
         job->helpers++;
-        pthread_mutex_unlock(&pool->lock);
+        xph_lock_leave(&pool->lock);
         work_on(job, self->number);
-        pthread_mutex_lock(&pool->lock);
-        if (--job->helpers == 0) pthread_cond_broadcast(&pool->done);
+        xph_lock_take(&pool->lock);
+        if (--job->helpers == 0) xph_condition_wake_all(&pool->done);
     }
-    pthread_mutex_unlock(&pool->lock);
-    return NULL;
+    xph_lock_leave(&pool->lock);
 }
 
 /* ---- making and ending ----------------------------------------------------------------------------------- */
@@ -143,12 +139,12 @@ static size_t pool_bytes(int32_t threads)
 
 static bool init_locks(struct xph_pool *pool)
 {
-    if (pthread_mutex_init(&pool->lock, NULL) != 0) return false;
-    if (pthread_cond_init(&pool->work, NULL) == 0) {
-        if (pthread_cond_init(&pool->done, NULL) == 0) return true;
-        pthread_cond_destroy(&pool->work);
+    if (xph_lock_begin(&pool->lock) != 0) return false;
+    if (xph_condition_begin(&pool->work) == 0) {
+        if (xph_condition_begin(&pool->done) == 0) return true;
+        xph_condition_end(&pool->work);
     }
-    pthread_mutex_destroy(&pool->lock);
+    xph_lock_end(&pool->lock);
     return false;
 }
 
@@ -168,7 +164,7 @@ static struct xph_pool *make_pool(exphil_context *context)
     for (; pool->started < wanted; pool->started++) {
         xph_pool_thread *thread = &pool->thread[pool->started];
         *thread = (xph_pool_thread){.pool = pool, .number = pool->started + 1};
-        int32_t rc = xph_pthread_start(&thread->id, pool_thread, thread);
+        int32_t rc = xph_thread_start(&thread->running, pool_thread, thread);
         if (rc) {
             xph_log_from_worker(context, EXPHIL_LOG_WARNING,
                                 "only %d of %d threads could be started (errno %d)", (int)pool->started + 1,
@@ -183,13 +179,13 @@ static struct xph_pool *the_pool(exphil_context *context)
 {
     struct xph_pool *pool = atomic_load_explicit(&context->pool, memory_order_acquire);
     if (pool) return pool;
-    pthread_mutex_lock(&context->pool_lock);
+    xph_lock_take(&context->pool_lock);
     pool = atomic_load_explicit(&context->pool, memory_order_relaxed);
     if (!pool) {
         pool = make_pool(context);
         atomic_store_explicit(&context->pool, pool, memory_order_release);
     }
-    pthread_mutex_unlock(&context->pool_lock);
+    xph_lock_leave(&context->pool_lock);
     return pool;
 }
 
@@ -197,14 +193,14 @@ void xph_pool_destroy(exphil_context *context)
 {
     struct xph_pool *pool = atomic_exchange(&context->pool, NULL);
     if (!pool) return;
-    pthread_mutex_lock(&pool->lock);
+    xph_lock_take(&pool->lock);
     pool->ending = true;
-    pthread_cond_broadcast(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
-    for (int32_t i = 0; i < pool->started; i++) pthread_join(pool->thread[i].id, NULL);
-    pthread_cond_destroy(&pool->done);
-    pthread_cond_destroy(&pool->work);
-    pthread_mutex_destroy(&pool->lock);
+    xph_condition_wake_all(&pool->work);
+    xph_lock_leave(&pool->lock);
+    for (int32_t i = 0; i < pool->started; i++) xph_thread_end(&pool->thread[i].running);
+    xph_condition_end(&pool->done);
+    xph_condition_end(&pool->work);
+    xph_lock_end(&pool->lock);
     xph_free(context, pool, pool_bytes(pool->capacity));
 }
 
@@ -212,30 +208,30 @@ void xph_pool_destroy(exphil_context *context)
 
 static void add_job(struct xph_pool *pool, xph_job *job)
 {
-    pthread_mutex_lock(&pool->lock);
+    xph_lock_take(&pool->lock);
     xph_job **end = &pool->jobs;
     while (*end) end = &(*end)->later;
     *end = job;
     atomic_fetch_add_explicit(&pool->posted, 1, memory_order_release);
     int64_t wake = job->count - 1 < pool->sleeping ? job->count - 1 : pool->sleeping;
-    while (wake-- > 0) pthread_cond_signal(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
+    while (wake-- > 0) xph_condition_wake_one(&pool->work);
+    xph_lock_leave(&pool->lock);
 }
 
 /* The job lies on the caller's stack: no thread may be inside when this returns. */
 static void finish_job(struct xph_pool *pool, xph_job *job)
 {
-    pthread_mutex_lock(&pool->lock);
+    xph_lock_take(&pool->lock);
     xph_job **link = &pool->jobs;
     while (*link != job) link = &(*link)->later;
     *link = job->later;
     if (job->helpers > 0) {
-        pthread_mutex_unlock(&pool->lock);
+        xph_lock_leave(&pool->lock);
         (void)look_for(pool, &job->helpers, all_left, 0);
-        pthread_mutex_lock(&pool->lock);
+        xph_lock_take(&pool->lock);
     }
-    while (job->helpers > 0) pthread_cond_wait(&pool->done, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
+    while (job->helpers > 0) xph_condition_wait(&pool->done, &pool->lock);
+    xph_lock_leave(&pool->lock);
 }
 
 static void run_alone(xph_task_fn fn, void *arg, int64_t count)

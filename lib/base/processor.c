@@ -1,11 +1,8 @@
-/* What the processor can do and how many of its cores this process may use. */
-#define _GNU_SOURCE
+/* What the processor can do. */
 #include "base/base.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #  include <cpuid.h>
@@ -118,22 +115,4 @@ const char *xph_isa_name(xph_isa isa)
         [XPH_ISA_AVX512_BF16] = "avx512bf16",
     };
     return isa >= 0 && isa < XPH_ISA_COUNT ? names[isa] : "unknown";
-}
-
-int32_t xph_cpu_count(void)
-{
-    /* A set of 8192 cores; the kernel refuses a set that is too small, then all that are online count. */
-    cpu_set_t set[8192 / CPU_SETSIZE];
-    if (sched_getaffinity(0, sizeof set, set) == 0) {
-        int count = CPU_COUNT_S(sizeof set, set);
-        if (count > 0) return count;
-    }
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int32_t)online : 1;
-}
-
-int64_t xph_memory_total(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
 }

@@ -1,13 +1,10 @@
 /* Loading of lib/device/backend.h plugins. The core and a plugin must come from one source tree: their build ids, a hash of
  * the headers between them (CMakeLists.txt), must be equal. A plugin stays loaded for ever, because drivers keep threads
  * inside it. */
-#define _GNU_SOURCE
+#include "base/system.h"
 #include "device/plugin.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #define PATH_BYTES 1024
 
@@ -62,25 +59,24 @@ static void try_folder(plugin_search *search, const char *folder)
 {
     char path[PATH_BYTES];
     if (search->found || !folder || !*folder) return;
-    int length = snprintf(path, sizeof path, "%s/libexphil_%s.so", folder, search->kind);
+    int length = snprintf(path, sizeof path, "%s/" XPH_PLUGIN_NAME, folder, search->kind);
     if (length < 0 || (size_t)length >= sizeof path) {
         note(search, folder, "path is too long");
         return;
     }
-    if (access(path, F_OK) != 0) {
+    int32_t kind = EXPHIL_IO_ABSENT;
+    if (xph_system_io.kind(NULL, path, &kind) != 0 || kind == EXPHIL_IO_ABSENT) {
         note(search, path, "not there");
         return;
     }
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char reason[256];
+    void *library = xph_library_open(path, reason, sizeof reason);
     if (!library) {
-        const char *reason = dlerror();
-        note(search, path, reason ? reason : "could not be loaded");
+        note(search, path, reason);
         return;
     }
     xph_backend_query_fn query;
-    /* The one way from an object pointer to a function pointer that POSIX blesses and -Wpedantic accepts. */
-    *(void **)(&query) = dlsym(library, "xph_backend_query");
-    if (!query) {
+    if (!xph_library_find(library, "xph_backend_query", &query)) {
         note(search, path, "has no xph_backend_query");
         return;
     }
@@ -98,18 +94,6 @@ static void try_builtin(plugin_search *search)
 #endif
 }
 
-/* Folder of the file that holds this code; false when it is only known by a relative name (a program that has the
- * library inside), which would mean the current folder. */
-static bool own_folder(char *folder, size_t bytes)
-{
-    static const char anchor = 0;
-    Dl_info info;
-    if (!dladdr(&anchor, &info) || !info.dli_fname || info.dli_fname[0] != '/') return false;
-    const char *slash = strrchr(info.dli_fname, '/');
-    int length = snprintf(folder, bytes, "%.*s", (int)(slash - info.dli_fname), info.dli_fname);
-    return length > 0 && (size_t)length < bytes;
-}
-
 exphil_status xph_plugin_load(const char *kind, const char *folder, const xph_host *host,
                               const xph_backend **backend, exphil_error *error)
 {
@@ -117,10 +101,10 @@ exphil_status xph_plugin_load(const char *kind, const char *folder, const xph_ho
     if (folder) {
         try_folder(&search, folder);
     } else {
-        char own[PATH_BYTES];
-        try_folder(&search, secure_getenv("EXPHIL_BACKEND_DIR"));
+        char place[PATH_BYTES];
+        if (xph_environment("EXPHIL_BACKEND_DIR", place, sizeof place) > 0) try_folder(&search, place);
         try_builtin(&search);
-        if (own_folder(own, sizeof own)) try_folder(&search, own);
+        if (xph_library_folder(place, sizeof place)) try_folder(&search, place);
         try_folder(&search, XPH_LIBDIR);
     }
     if (!search.found)

@@ -108,7 +108,7 @@ void xph_json_add_int(xph_json_out *out, const char *name, int64_t value)
 void xph_json_add_double(xph_json_out *out, const char *name, double value)
 {
     char text[XPH_DOUBLE_TEXT];
-    if (!isfinite(value)) {
+    if (!xph_finite(value)) {
         if (out->status >= 0) out->status = EXPHIL_E_NUMERIC;
         return;
     }

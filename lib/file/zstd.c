@@ -1,9 +1,8 @@
 /* Zstandard frames (RFC 8878). What reads them is in the library, under names of its own (third_party/zstd), so
  * that every build reads what any other wrote. What writes them is the system's libzstd, loaded when it is
  * needed. */
+#include "base/system.h"
 #include "file/file.h"
-
-#include <dlfcn.h>
 
 /* ---- reading ------------------------------------------------------------------------------------------ */
 
@@ -70,7 +69,7 @@ const char *xph_zstd_decode(xph_zstd_decoder *decoder, const uint8_t *stored, si
 
 /* ---- writing ------------------------------------------------------------------------------------------ */
 
-/* The functions of libzstd.so.1 that are used: stable since 1.0. */
+/* The functions of libzstd that are used: stable since 1.0. */
 struct xph_zstd_encoder {
     exphil_context *context;
     void *library, *encoder;
@@ -80,26 +79,19 @@ struct xph_zstd_encoder {
     unsigned (*is_error)(size_t code);
 };
 
-/* POSIX blesses this way from an object pointer to a function pointer. */
-static bool find(void *library, const char *name, void *function)
-{
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-    return found != NULL;
-}
-
 static exphil_status start_encoder(xph_zstd_encoder *encoder, exphil_error *error)
 {
     void *(*create)(void);
-    encoder->library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    char reason[256];
+    encoder->library = xph_library_open(XPH_LIBZSTD, reason, sizeof reason);
     if (!encoder->library)
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "compressing needs libzstd.so.1 (Debian: libzstd1): %s",
-                        dlerror());
-    if (!find(encoder->library, "ZSTD_createCCtx", &create) ||
-        !find(encoder->library, "ZSTD_freeCCtx", &encoder->free) ||
-        !find(encoder->library, "ZSTD_compressCCtx", &encoder->compress) ||
-        !find(encoder->library, "ZSTD_isError", &encoder->is_error))
-        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "libzstd.so.1 lacks a function: %s", dlerror());
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, "compressing needs " XPH_LIBZSTD XPH_LIBZSTD_FROM ": %s",
+                        reason);
+    if (!xph_library_find(encoder->library, "ZSTD_createCCtx", &create) ||
+        !xph_library_find(encoder->library, "ZSTD_freeCCtx", &encoder->free) ||
+        !xph_library_find(encoder->library, "ZSTD_compressCCtx", &encoder->compress) ||
+        !xph_library_find(encoder->library, "ZSTD_isError", &encoder->is_error))
+        return xph_fail(error, EXPHIL_E_UNSUPPORTED, XPH_LIBZSTD " lacks a function");
     encoder->encoder = create();
     return encoder->encoder ? EXPHIL_OK : xph_fail(error, EXPHIL_E_MEMORY, "libzstd has no memory");
 }
@@ -122,7 +114,7 @@ void xph_zstd_encoder_destroy(xph_zstd_encoder *encoder)
 {
     if (!encoder) return;
     if (encoder->encoder) encoder->free(encoder->encoder);
-    if (encoder->library) dlclose(encoder->library);
+    if (encoder->library) xph_library_close(encoder->library);
     xph_free(encoder->context, encoder, sizeof *encoder);
 }
 

@@ -63,12 +63,12 @@ static exphil_status begin_in_folder(exphil_games_writer *writer, const char *na
 static exphil_status begin_file(exphil_games_writer *writer, exphil_error *error)
 {
     if (writer->file.file) return EXPHIL_OK;
-    xph_games_header header = {.magic = XPH_GAMES_MAGIC,
-                               .version = XPH_GAMES_VERSION,
+    xph_games_header header = {.version = XPH_GAMES_VERSION,
                                .entry_bytes = sizeof(xph_game_entry),
                                .start_bytes = sizeof(xph_game_start),
                                .facts_version = XPH_GAMES_FACTS_VERSION};
     xph_game_widths(&header.frame_bytes, &header.player_bytes, &header.item_bytes);
+    memcpy(header.magic, XPH_GAMES_MAGIC, sizeof header.magic);
     header.hash = xph_hash(&header, offsetof(xph_games_header, hash));
     if (writer->folder)
         XPH_TRY(begin_in_folder(writer, "next" XPH_GAMES_SUFFIX, &writer->file, error));
@@ -250,12 +250,12 @@ static exphil_status add_end(exphil_games_writer *writer, exphil_error *error)
 {
     xph_file_writer *file = &writer->file;
     size_t bytes = (size_t)writer->count * sizeof *writer->entries;
-    xph_games_trailer trailer = {.magic = XPH_GAMES_TRAILER,
-                                 .games = (uint64_t)writer->count,
+    xph_games_trailer trailer = {.games = (uint64_t)writer->count,
                                  .index = file->written,
                                  .index_hash = xph_hash(writer->entries, bytes),
                                  .content_hash = content_of(writer)};
     for (int64_t i = 0; i < writer->count; i++) trailer.frames += writer->entries[i].frames;
+    memcpy(trailer.magic, XPH_GAMES_TRAILER, sizeof trailer.magic);
     trailer.hash = xph_hash(&trailer, offsetof(xph_games_trailer, hash));
     XPH_TRY(xph_file_add(file, writer->entries, bytes, error));
     return xph_file_add(file, &trailer, sizeof trailer, error);

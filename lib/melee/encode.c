@@ -25,7 +25,7 @@ static bool fill_section(const xph_melee_section *section, const double *value, 
         double v = value[field->from];
         switch (field->kind) {
         case XPH_FIELD_NUMBER:
-            if (!isfinite(v)) {
+            if (!xph_finite(v)) {
                 *culprit = field->trouble;
                 return false;
             }

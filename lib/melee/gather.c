@@ -147,14 +147,14 @@ exphil_status xph_melee_scene_make(const exphil_melee_frame *frame, xph_melee_sc
 /* To the nearest whole frame, halves up, never below 0: what ExPhil's parser does. Not a number stays one. */
 static double rounded_age(double age)
 {
-    if (!isfinite(age)) return age;
+    if (!xph_finite(age)) return age;
     return whole(age + 0.5, 0, 1 << 20);
 }
 
 /* Not a number stays one. */
 static double whole_percent(double percent)
 {
-    return isfinite(percent) ? whole(percent, 0, UINT16_MAX) : percent;
+    return xph_finite(percent) ? whole(percent, 0, UINT16_MAX) : percent;
 }
 
 /* What slippi-ai lets a player see of the other's state. */

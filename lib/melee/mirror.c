@@ -198,7 +198,7 @@ static const char *add_state(const xph_melee_layout *layout, int32_t who, const 
 {
     const xph_melee_field *character = field_of(layout, who, XPH_CHAR_CHARACTER);
     bool follower = who == XPH_WHO_OWN_NANA || who == XPH_WHO_OPPONENT_NANA;
-    if (!is_whole(field) || field->high >= XPH_MELEE_STATES || !states_fit(field, character))
+    if (!is_whole(field) || field->high >= (double)XPH_MELEE_STATES || !states_fit(field, character))
         return "its states are not told apart";
     if (!follower && (!is_whole(character) || character->kind != field->kind))
         return "no character beside it";

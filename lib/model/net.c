@@ -163,7 +163,8 @@ static int64_t list_calls(const xph_program *program, xph_joined_op *to)
 /* Addresses that are not known yet are some that are far from each other. */
 static void place_apart(bases *b)
 {
-    for (int i = 0; i < XPH_SPACES; i++) b->at[i] = (const void *)(((uintptr_t)i + 1) << 40);
+    enum { APART = sizeof(uintptr_t) > 4 ? 40 : 27 };
+    for (int i = 0; i < XPH_SPACES; i++) b->at[i] = (const void *)(((uintptr_t)i + 1) << APART);
     b->at[XPH_SPACE_RESET] = NULL;
 }
 

@@ -17,7 +17,7 @@ int64_t xph_first_bad(xph_type type, const void *data, int64_t count)
             memcpy(&single, (const char *)data + (size_t)i * sizeof single, sizeof single);
             value = (double)single;
         }
-        if (!isfinite(value)) return i;
+        if (!xph_finite(value)) return i;
     }
     return -1;
 }

@@ -37,7 +37,7 @@ static size_t limited(const test_io *io, size_t bytes)
 static int32_t kind(void *user, const char *path, int32_t *what)
 {
     int32_t rc = note(user, "kind");
-    return rc ? rc : xph_posix_io.kind(NULL, path, what);
+    return rc ? rc : xph_system_io.kind(NULL, path, what);
 }
 
 static int32_t open_file(void *user, const char *path, int32_t mode, void **file)
@@ -47,7 +47,7 @@ static int32_t open_file(void *user, const char *path, int32_t mode, void **file
     test_file opened = {.content = io->content, .bytes = io->content_bytes, .size = io->content_bytes};
     if (opened.size < io->content_size) opened.size = io->content_size;
     if (!rc && strncmp(path, "content", strlen("content")) != 0)
-        rc = xph_posix_io.open(NULL, path, mode, &opened.real);
+        rc = xph_system_io.open(NULL, path, mode, &opened.real);
     if (rc) return rc;
     atomic_fetch_add(&io->open_files, 1);
     test_file *kept = malloc(sizeof *kept);
@@ -62,7 +62,7 @@ static int32_t size(void *user, void *file, uint64_t *bytes)
     const test_file *f = file;
     int32_t rc = note(user, "size");
     if (rc) return rc;
-    if (f->real) return xph_posix_io.size(NULL, f->real, bytes);
+    if (f->real) return xph_system_io.size(NULL, f->real, bytes);
     *bytes = f->size;
     return 0;
 }
@@ -85,7 +85,7 @@ static int32_t read_file(void *user, void *file, uint64_t offset, void *data, si
     if (atomic_fetch_add(&io->reading, 1)) atomic_fetch_add(&io->overlaps, 1);
     bytes = limited(io, bytes);
     if (f->real)
-        rc = xph_posix_io.read(NULL, f->real, offset, data, bytes, done);
+        rc = xph_system_io.read(NULL, f->real, offset, data, bytes, done);
     else
         read_content(f, offset, data, bytes, done);
     if (!rc) atomic_fetch_add(&io->bytes_read, (long long)*done);
@@ -97,14 +97,14 @@ static int32_t write_file(void *user, void *file, const void *data, size_t bytes
 {
     const test_file *f = file;
     int32_t rc = note(user, "write");
-    return rc ? rc : xph_posix_io.write(NULL, f->real, data, limited(user, bytes), done);
+    return rc ? rc : xph_system_io.write(NULL, f->real, data, limited(user, bytes), done);
 }
 
 static int32_t sync_file(void *user, void *file)
 {
     const test_file *f = file;
     int32_t rc = note(user, "sync");
-    return rc ? rc : xph_posix_io.sync(NULL, f->real);
+    return rc ? rc : xph_system_io.sync(NULL, f->real);
 }
 
 /* The file is gone even when close is told to fail, as the contract says. */
@@ -112,7 +112,7 @@ static int32_t close_file(void *user, void *file)
 {
     test_io *io = user;
     test_file *f = file;
-    int32_t rc = note(io, "close"), real = f->real ? xph_posix_io.close(NULL, f->real) : 0;
+    int32_t rc = note(io, "close"), real = f->real ? xph_system_io.close(NULL, f->real) : 0;
     free(f);
     atomic_fetch_sub(&io->open_files, 1);
     return rc ? rc : real;
@@ -121,25 +121,25 @@ static int32_t close_file(void *user, void *file)
 static int32_t rename_file(void *user, const char *from, const char *to)
 {
     int32_t rc = note(user, "rename");
-    return rc ? rc : xph_posix_io.rename(NULL, from, to);
+    return rc ? rc : xph_system_io.rename(NULL, from, to);
 }
 
 static int32_t remove_file(void *user, const char *path)
 {
     int32_t rc = note(user, "remove");
-    return rc ? rc : xph_posix_io.remove(NULL, path);
+    return rc ? rc : xph_system_io.remove(NULL, path);
 }
 
 static int32_t sync_folder(void *user, const char *path)
 {
     int32_t rc = note(user, "folder");
-    return rc ? rc : xph_posix_io.sync_folder(NULL, path);
+    return rc ? rc : xph_system_io.sync_folder(NULL, path);
 }
 
 static int32_t list(void *user, const char *folder, int32_t (*name)(void *to, const char *name), void *to)
 {
     int32_t rc = note(user, "list");
-    return rc ? rc : xph_posix_io.list(NULL, folder, name, to);
+    return rc ? rc : xph_system_io.list(NULL, folder, name, to);
 }
 
 void test_io_init(test_io *io)
