@@ -93,8 +93,8 @@ static inline exphil_status xph_fail_with(exphil_error *error, const exphil_erro
   } while (0)
 
 #define XPH_DOUBLE_TEXT 32
-/* Shortest of %.{digits}g with '.' in any locale, into text[XPH_DOUBLE_TEXT]; returns text. digits 1..17. */
-const char *xph_format_double(char *text, double value, int digits);
+/* Shortest of up to %.{precision}g with '.' in any locale, into text[XPH_DOUBLE_TEXT]; returns text. precision 1..17. */
+const char *xph_format_double(char *text, double value, int precision);
 /* Reads a decimal number with '.' in any locale; the whole of text must be used. */
 bool xph_parse_double(const char *text, double *value);
 

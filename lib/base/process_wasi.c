@@ -1,4 +1,5 @@
 /* The process, under WASI: nothing forks, and there are no huge pages. */
+#define _GNU_SOURCE
 #include "base/system.h"
 
 #include <stdio.h>

@@ -58,6 +58,119 @@ static void parses_decimals_only(void **state)
     assert_true(value == 42);
 }
 
+static void reads_as(const char *text, double expected)
+{
+    double value = 0;
+    assert_true(xph_parse_double(text, &value));
+    assert_memory_equal(&value, &expected, sizeof value);
+}
+
+/* Where other readers went wrong, and halves between two doubles. */
+static void hard_texts_are_rounded_exactly(void **state)
+{
+    reads_as("9007199254740993", 0x1p53);
+    reads_as("9007199254740993.00000000000000000000000000000000000000000000000001", 0x1.0000000000001p53);
+    reads_as("9007199254740995", 0x1.0000000000002p53);
+    reads_as("2.2250738585072011e-308", 0x0.fffffffffffffp-1022);
+    reads_as("2.2250738585072012e-308", 0x1p-1022);
+    reads_as("2.4703282292062327e-324", 0);
+    reads_as("2.4703282292062328e-324", 0x1p-1074);
+    reads_as("1.7976931348623158e308", 0x1.fffffffffffffp1023);
+    reads_as("6929495644600919.5", 0x1.89e56ee5e7a58p52);
+    reads_as("-0", -0.0);
+    reads_as("0.000000000000000000000000000000000000001e39", 1);
+    reads_as("1e23", 0x1.52d02c7e14af6p76);
+    assert_string_equal(text_of(1e23, 17), "1e+23");
+    assert_string_equal(text_of(9007199254740993.0, 17), "9007199254740992");
+    assert_string_equal(text_of(0.5, 1), "0.5");
+    assert_string_equal(text_of(2.5, 1), "2"); /* to even */
+    assert_string_equal(text_of(3.5, 1), "4");
+    assert_string_equal(text_of(99.96, 3), "100");
+    assert_string_equal(text_of(0.00001, 17), "1e-05");
+    assert_string_equal(text_of(0.0001, 17), "0.0001");
+}
+
+/* The text of a whole number below 10 times 2^-halvings, every digit of it. */
+static char *halved(char *text, int whole, int halvings)
+{
+    size_t length = (size_t)sprintf(text, "%d.", whole);
+    for (int i = 0; i < halvings; i++) {
+        int rest = 0;
+        for (size_t at = 0; at < length; at++) {
+            if (text[at] == '.') continue;
+            const int digit = 10 * rest + text[at] - '0';
+            text[at] = (char)('0' + digit / 2);
+            rest = digit % 2;
+        }
+        if (rest) text[length++] = '5';
+    }
+    text[length] = '\0';
+    return text;
+}
+
+/* The same times 2^doublings. */
+static char *doubled(char *text, const char *whole, int doublings)
+{
+    strcpy(text, whole);
+    for (int i = 0; i < doublings; i++) {
+        int carry = 0;
+        for (size_t at = strlen(text); at-- > 0; carry /= 10) {
+            carry += 2 * (text[at] - '0');
+            text[at] = (char)('0' + carry % 10);
+        }
+        if (!carry) continue;
+        memmove(text + 1, text, strlen(text) + 1);
+        text[0] = '1';
+    }
+    return text;
+}
+
+/* Halves between the least numbers: the last of 1075 digits decides, and any digit behind it. */
+static void the_last_digit_decides(void **state)
+{
+    char text[1200];
+    reads_as(halved(text, 1, 1075), 0);
+    reads_as(strcat(text, "1"), 0x1p-1074);
+    reads_as(halved(text, 3, 1075), 0x2p-1074);
+    text[strlen(text) - 1] = '4';
+    reads_as(text, 0x1p-1074);
+    reads_as(halved(text, 5, 1075), 0x2p-1074);
+    for (int i = 0; i < 90; i++) strcat(text, "0");
+    reads_as(text, 0x2p-1074);
+    reads_as(strcat(text, "1"), 0x3p-1074);
+    reads_as(doubled(text, "9007199254740993", 960), 0x1p1013);
+    strcat(text, ".");
+    for (int i = 0; i < 400; i++) strcat(text, "0");
+    reads_as(strcat(text, "1"), 0x1.0000000000001p1013);
+}
+
+#if defined(__GLIBC__)
+/* glibc's conversions are exact. */
+static void conversions_are_those_of_glibc(void **state)
+{
+    xph_rng rng = {.seed = 2, .stream = XPH_RNG_TEST};
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bits = xph_rng_u64(&rng);
+        double value, read = 0;
+        char text[64], same[64];
+        if (i % 2) bits = (bits & UINT64_C(0x800FFFFFFFFFFFFF)) | (uint64_t)(1003 + i % 60) << 52;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) continue;
+        const int digits = 1 + (int)xph_rng_below(&rng, 17);
+        for (int some = 1; some <= digits; some++) {
+            snprintf(same, sizeof same, "%.*g", some, value);
+            if (strtod(same, NULL) == value) break;
+        }
+        assert_string_equal(text_of(value, digits), same);
+        snprintf(text, sizeof text, "%.*e", (int)xph_rng_below(&rng, 25), value);
+        const double expected = strtod(text, NULL);
+        if (!isfinite(expected)) continue;
+        assert_true(xph_parse_double(text, &read));
+        assert_memory_equal(&read, &expected, sizeof read);
+    }
+}
+#endif
+
 /* Any locale with a comma will do; a machine without one cannot run this part and says so. */
 static const char *comma_locale(void)
 {
@@ -94,6 +207,11 @@ int main(void)
         cmocka_unit_test(shortest_texts),
         cmocka_unit_test(round_trips),
         cmocka_unit_test(parses_decimals_only),
+        cmocka_unit_test(hard_texts_are_rounded_exactly),
+        cmocka_unit_test(the_last_digit_decides),
+#if defined(__GLIBC__)
+        cmocka_unit_test(conversions_are_those_of_glibc),
+#endif
         cmocka_unit_test(a_comma_locale_does_not_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
