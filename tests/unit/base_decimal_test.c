@@ -128,7 +128,7 @@ static char *doubled(char *text, const char *whole, int doublings)
 /* Halves between the least numbers: the last of 1075 digits decides, and any digit behind it. */
 static void the_last_digit_decides(void **state)
 {
-    char text[1200];
+    char text[1400];
     reads_as(halved(text, 1, 1075), 0);
     reads_as(strcat(text, "1"), 0x1p-1074);
     reads_as(halved(text, 3, 1075), 0x2p-1074);
@@ -140,7 +140,7 @@ static void the_last_digit_decides(void **state)
     reads_as(strcat(text, "1"), 0x3p-1074);
     reads_as(doubled(text, "9007199254740993", 960), 0x1p1013);
     strcat(text, ".");
-    for (int i = 0; i < 400; i++) strcat(text, "0");
+    for (int i = 0; i < 1000; i++) strcat(text, "0");
     reads_as(strcat(text, "1"), 0x1.0000000000001p1013);
 }
 
