@@ -54,11 +54,13 @@ extern "C" {
 
 /* ---- 1 linkage and version ---------------------------------------------------------------------------- */
 
-#if defined(_WIN32) && defined(EXPHIL_SHARED)
-#  ifdef EXPHIL_BUILDING
-#    define EXPHIL_API __declspec(dllexport)
-#  else
+/* On Windows a program may define EXPHIL_SHARED where it uses the DLL: a call goes there without a jump between. It
+ * need not, and must not where it links the static library. The DLL itself exports by a list. */
+#if defined(_WIN32)
+#  ifdef EXPHIL_SHARED
 #    define EXPHIL_API __declspec(dllimport)
+#  else
+#    define EXPHIL_API
 #  endif
 #elif defined(__GNUC__)
 #  define EXPHIL_API __attribute__((visibility("default")))

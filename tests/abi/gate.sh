@@ -42,7 +42,7 @@ changed() {
 }
 
 compile() {
-  "$cc" -std=c11 -g -O0 -ffile-prefix-map="$work/tree/"= -fPIC -fvisibility=hidden -DEXPHIL_BUILDING \
+  "$cc" -std=c11 -g -O0 -ffile-prefix-map="$work/tree/"= -fPIC -fvisibility=hidden \
     -DXPH_LIBDIR='""' -DXPH_BUILD_ID='""' -I"$work/tree/include" -I"$work/tree/lib" -c "$work/tree/lib/$1" -o "$2"
 }
 
