@@ -54,14 +54,12 @@ extern "C" {
 
 /* ---- 1 linkage and version ---------------------------------------------------------------------------- */
 
-/* On Windows a program may define EXPHIL_SHARED where it uses the DLL: a call goes there without a jump between. It
- * need not, and must not where it links the static library. The DLL itself exports by a list. */
-#if defined(_WIN32)
-#  ifdef EXPHIL_SHARED
-#    define EXPHIL_API __declspec(dllimport)
-#  else
-#    define EXPHIL_API
-#  endif
+/* On Windows a program that uses the DLL may define EXPHIL_SHARED: its calls go there without a jump between. It must
+ * not where it links the static library. The DLL exports by a list, so that the same objects serve both; nothing is
+ * defined to build them. On other systems EXPHIL_SHARED says nothing.
+ */
+#if defined(_WIN32) && defined(EXPHIL_SHARED)
+#  define EXPHIL_API __declspec(dllimport)
 #elif defined(__GNUC__)
 #  define EXPHIL_API __attribute__((visibility("default")))
 #else
