@@ -4,8 +4,7 @@ mod pong;
 
 use exphil::*;
 use pong::{context, Scratch};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 
 /// The status, and a word that the sentence must hold.
 #[track_caller]
@@ -13,6 +12,17 @@ fn fails<T>(result: Result<T>, status: Status, word: &str) {
     let error = result.err().expect("should have failed");
     assert_eq!(error.status(), status, "{}", error);
     assert!(error.message().contains(word), "{}", error);
+}
+
+/// A path that is no text: half of a letter.
+#[cfg(unix)]
+fn not_text() -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(vec![0xff])
+}
+
+#[cfg(windows)]
+fn not_text() -> OsString {
+    std::os::windows::ffi::OsStringExt::from_wide(&[0xd800])
 }
 
 #[test]
@@ -90,7 +100,7 @@ fn files_that_are_none() {
         std::fs::remove_file(format!("{}.optimizer", file.path().display())).unwrap();
     }
     fails(Model::load(&context, "a\0b"), Status::Invalid, "NUL");
-    fails(Model::load(&context, OsStr::from_bytes(b"\xff")), Status::Invalid, "UTF-8");
+    fails(Model::load(&context, not_text()), Status::Invalid, "UTF-8");
     fails(pong::model(&context).save("/nowhere/at/all"), Status::Io, "");
     fails(pong::model(&context).export_onnx("/nowhere/at/all"), Status::Io, "");
 }
