@@ -5,11 +5,12 @@
  * --fast does not wait for the clock; --straight has no late inputs: the same hash of all actions is printed. The game
  * is a little world of two walking Foxes, or what happened in GAME.slp, seen from its first player. */
 #define _POSIX_C_SOURCE 200809L
+#include "system.h"
+
 #include <exphil/slp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FRAME_NS 16666667
 enum { LATE = 7, RING = LATE + 1, SECOND = 60 };
@@ -30,20 +31,6 @@ struct bot {
     size_t state_bytes;
     exphil_pad *pads; /* [frames] decided, in their last version */
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-/* Until a point in time, not for a while: a late frame does not delay those after it. */
-static void wait_until(int64_t ns)
-{
-    struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL)) continue;
-}
 
 /* What the policy sees on frame t when the remote player is known up to frame `known`: later, the guess is that nothing
  * changes. 0: the own player is not in the game just now. */
@@ -95,6 +82,7 @@ static exphil_status roll_back(struct bot *b, int64_t first, int64_t t)
 
 int main(int argc, char **argv)
 {
+    system_arguments(&argc, &argv);
     struct bot b = {.port = 1};
     int fast = 0, straight = 0, arg = 1;
     int64_t frames = 10 * SECOND, missed = 0;
@@ -119,14 +107,14 @@ int main(int argc, char **argv)
     exphil_memory_info before = EXPHIL_MEMORY_INFO_INIT, after = EXPHIL_MEMORY_INFO_INIT;
     if (!b.states || !b.pads || exphil_context_memory(b.context, &before, NULL) < 0) return 1;
     exphil_status status = EXPHIL_OK;
-    int64_t next = now_ns(), t = 0;
-    for (; t < frames && status >= 0; t++, next = fast ? now_ns() : next + FRAME_NS) {
-        if (!fast) wait_until(next);
+    int64_t next = system_now_ns(), t = 0;
+    for (; t < frames && status >= 0; t++, next = fast ? system_now_ns() : next + FRAME_NS) {
+        if (!fast) system_wait_until(next);
         int64_t early = SECOND - LATE - t % SECOND, known = straight || early > 0 ? t : t + early - 1;
         status = play(&b, t, known);
         if (status >= 0 && known < t && (t % SECOND == SECOND - 1 || t == frames - 1))
             status = roll_back(&b, known + 1, t);
-        missed += now_ns() > next + FRAME_NS; /* b.pads[t] goes to the game here */
+        missed += system_now_ns() > next + FRAME_NS; /* b.pads[t] goes to the game here */
     }
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     if (status < 0 || exphil_context_memory(b.context, &after, NULL) < 0 ||

@@ -4,7 +4,8 @@
  * held out, weights. Files and folders are taken in the order given, those of a folder by name: the same files give the
  * same weights. What cannot be used of a replay is said and passed over. */
 #define _DEFAULT_SOURCE
-#include <dirent.h>
+#include "system.h"
+
 #include <errno.h>
 #include <exphil/exphil.h>
 #include <stdio.h>
@@ -28,19 +29,13 @@ static int complain(const char *what, const exphil_error *error)
     return fprintf(stderr, "train: %s: %s: %s\n", what, exphil_status_name(error->status), error->message), 1;
 }
 
-static int is_replay(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return length > 4 && !strcmp(entry->d_name + length - 4, ".slp");
-}
-
 /* A file, or the replays of a folder. Whoever collects replays has damaged ones among them: they do not stop the run. */
 static void add(exphil_dataset *all, const char *path)
 {
-    struct dirent **entries;
+    char **names;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_replay_result result = EXPHIL_REPLAY_RESULT_INIT;
-    int count = scandir(path, &entries, is_replay, alphasort);
+    int count = system_list(path, ".slp", &names);
     if (count < 0) {
         if (exphil_dataset_add_replay(all, path, NULL, &result, &error) < 0)
             complain(path, &error);
@@ -49,13 +44,13 @@ static void add(exphil_dataset *all, const char *path)
         return;
     }
     for (int i = 0; i < count; i++) {
-        size_t bytes = strlen(path) + strlen(entries[i]->d_name) + 2;
+        size_t bytes = strlen(path) + strlen(names[i]) + 2;
         char *file = malloc(bytes);
-        if (file && snprintf(file, bytes, "%s/%s", path, entries[i]->d_name) > 0) add(all, file);
+        if (file && snprintf(file, bytes, "%s/%s", path, names[i]) > 0) add(all, file);
         free(file);
-        free(entries[i]);
+        free(names[i]);
     }
-    free(entries);
+    free(names);
 }
 
 /* Whether OUT can be written shows before the work, not after it: a file beside it is made and removed again. OUT itself
@@ -64,17 +59,10 @@ static int can_write(const char *out)
 {
     size_t bytes = strlen(out) + sizeof ".trying";
     char *beside = malloc(bytes);
-    DIR *folder = opendir(out);
-    FILE *file = NULL;
-    if (folder) errno = EISDIR;
-    if (!folder && beside && snprintf(beside, bytes, "%s.trying", out) > 0) file = fopen(beside, "wbx");
-    if (!file)
-        fprintf(stderr, "train: %s cannot be written: %s\n", out, strerror(errno));
-    else if (fclose(file), remove(beside) != 0)
-        perror(beside);
-    if (folder) closedir(folder);
+    int can = beside && snprintf(beside, bytes, "%s.trying", out) > 0 && system_can_write(out, beside);
+    if (!can) fprintf(stderr, "train: %s cannot be written: %s\n", out, strerror(errno));
     free(beside);
-    return file != NULL;
+    return can;
 }
 
 /* One game cannot be divided by games: then the end of each player's game is held out. */
@@ -122,7 +110,7 @@ static exphil_status train(struct run *r, int64_t updates, exphil_error *error)
         if (u * REPORTS / updates != (u - 1) * REPORTS / updates)
             printf("update %lld of %lld, epoch %lld: loss %.4f, %.0f frames/s\n", (long long)u,
                    (long long)updates, (long long)metrics.epoch, metrics.loss,
-                   1e9 * BATCH * 60 / (double)metrics.time_ns),
+                   1e9 * (double)BATCH * 60 / (double)metrics.time_ns),
                 fflush(stdout);
     }
     return EXPHIL_OK;
@@ -144,6 +132,7 @@ static exphil_status judge(struct run *r, exphil_error *error)
 
 int main(int argc, char **argv)
 {
+    system_arguments(&argc, &argv);
     struct run r = {0};
     exphil_error error = EXPHIL_ERROR_INIT;
     int arg = argc > 2 && !strcmp(argv[1], "-n") ? 3 : 1;

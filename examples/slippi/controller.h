@@ -23,9 +23,10 @@ enum {
 
 #define CONTROLLER_TEXT_MAX 512
 
-/* Makes the FIFO when it is not there (Dolphin looks for it as it starts). NULL and errno on failure; EINVAL: path is
- * something else than a FIFO; EBUSY: another controller writes to it. flush: end every frame with FLUSH, for a Dolphin with
- * blocking pipes. */
+/* Makes the FIFO when it is not there (Dolphin looks for it as it starts; on Windows Dolphin makes the pipe, and until then there
+ * is no reader). NULL and errno on failure; EINVAL: path is something else than a FIFO, on Windows no name like
+ * \\.\pipe\slippibot1; EBUSY: another controller writes to it. flush: end every frame with FLUSH, for a Dolphin with blocking
+ * pipes. */
 controller *controller_create(const char *path, int flush);
 /* Never waits, never raises SIGPIPE. One write of whole lines, only of what changed since the last one that was written;
  * a reader that comes after a send that found none gets everything. -EINVAL: a value is not finite; -EBUSY: another controller

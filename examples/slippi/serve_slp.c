@@ -3,17 +3,15 @@
  * Events go out as they stand in the file, frames that netplay simulated again included, in messages that end where
  * Slippi's end: at the game start, at each part of a split message, at each frame's bookend, at the game end. Recorders
  * before 3.0.0 have no bookend; their servers sent each event by itself, and so does this one. */
-#define _POSIX_C_SOURCE 200809L
 #include "spectator_message.h"
+#include "system.h"
 
 #include <enet/enet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SPLIT = 0x10, TABLE = 0x35, START, PRE, POST, END, BOOKEND = 0x3C, FOUNTAIN = 0x3F, STADIUM = 0x41 };
 enum { HEADER = 15, SPECTATORS = 8, ROLLBACK = 7, IN_FLIGHT = 10, PLAYER_MIN = 0x1D };
@@ -49,17 +47,9 @@ struct server {
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int number)
+static void stop(void)
 {
-    (void)number;
     stopped = 1;
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 static int complain(const char *path, const char *what)
@@ -72,7 +62,7 @@ static int complain(const char *path, const char *what)
 
 static int load(struct server *s)
 {
-    FILE *file = fopen(s->options.path, "rb");
+    FILE *file = system_open(s->options.path, "rb");
     long bytes = 0;
     if (!file) return complain(s->options.path, strerror(errno));
     if (fseek(file, 0, SEEK_END) || (bytes = ftell(file)) < 0 || fseek(file, 0, SEEK_SET)) bytes = 0;
@@ -254,7 +244,7 @@ static void answer(struct server *s, ENetPeer *peer, int64_t cursor)
     }
     s->sent[place(s, peer)] = (size_t)from;
     s->served++;
-    if (!s->start_ns) s->start_ns = now_ns();
+    if (!s->start_ns) s->start_ns = system_now_ns();
 }
 
 static void receive(struct server *s, ENetPeer *peer, const ENetPacket *packet)
@@ -273,7 +263,7 @@ static size_t lines_due(const struct server *s)
 {
     size_t due = 0;
     if (s->options.speed <= 0) return s->line_count;
-    double frames = s->start_ns ? (double)(now_ns() - s->start_ns) * 60e-9 * s->options.speed : -1;
+    double frames = s->start_ns ? (double)(system_now_ns() - s->start_ns) * 60e-9 * s->options.speed : -1;
     while (due < s->line_count && (double)s->lines[due].frame <= frames) due++;
     return due;
 }
@@ -402,9 +392,9 @@ static int open_host(struct server *s)
     if (enet_initialize()) return complain("ENet", "does not start");
     char port[32];
     snprintf(port, sizeof port, "UDP port %u", (unsigned)s->options.port);
-    errno = 0;
+    system_socket_forget();
     s->host = enet_host_create(&address, SPECTATORS, 1, 0, 0);
-    if (!s->host) return complain(port, errno ? strerror(errno) : "no memory");
+    if (!s->host) return complain(port, system_socket_why());
     s->host->maximumPacketSize = SPECTATOR_TEXT_MAX;
     for (size_t i = 0; i < SPECTATORS; i++) s->sent[i] = SIZE_MAX;
     printf("port %u\n", (unsigned)s->host->address.port);
@@ -412,21 +402,13 @@ static int open_host(struct server *s)
     return 1;
 }
 
-/* What is opened later must not get the numbers of closed standard streams: text would go into it. */
-static void hold_streams(void)
-{
-    for (int stream = 0; stream <= 2; stream++)
-        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
-}
-
 int main(int argc, char **argv)
 {
-    hold_streams();
+    system_hold_streams();
+    system_arguments(&argc, &argv);
     static struct server s = {.options = {.speed = 1, .port = 51441}};
-    struct sigaction action = {.sa_handler = stop};
     if (!read_options(&s.options, argc, argv)) return 2;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    system_on_stop(stop);
     int fine = load(&s) && read_table(&s);
     if (fine && s.options.inject && !s.size[BOOKEND])
         fine = complain(s.options.path, "has no bookends: --inject needs a recorder of 3.0.0 or later");

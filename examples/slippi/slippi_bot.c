@@ -2,19 +2,17 @@
  *   slippi_bot [OPTIONS] WEIGHTS PIPE
  * One model, one session, one player of the game. It waits for the game, follows from game to game and through lost
  * connections, and tells its figures at the end: after --games or --frames, or when interrupted. */
-#define _POSIX_C_SOURCE 200809L
 #include "controller.h"
+#include "pipe.h"
 #include "player.h"
 #include "spectator.h"
+#include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 enum {
     EMPTY_PORT = 3, /* exphil_slp_port.type */
@@ -48,17 +46,9 @@ struct bot {
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int number)
+static void stop(void)
 {
-    (void)number;
     stopped = 1;
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 static int complain(const char *what, const char *more)
@@ -175,18 +165,12 @@ static int complain_of_pipe(const struct bot *b, int error)
 }
 
 /* The two names are easily given the wrong way round: a pipe is not opened to be read as weights. */
-static int is_pipe(const char *path)
-{
-    struct stat found;
-    return stat(path, &found) == 0 && S_ISFIFO(found.st_mode);
-}
-
 static int open_player(struct bot *b, exphil_error *error)
 {
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     const struct options *o = &b->options;
     char plays[96];
-    if (is_pipe(o->weights)) return complain(o->weights, "a pipe; WEIGHTS come first, then PIPE");
+    if (pipe_is_name(o->weights)) return complain(o->weights, "a pipe; WEIGHTS come first, then PIPE");
     if (exphil_model_load(b->context, o->weights, &b->model, error) < 0 ||
         exphil_model_query(b->model, &info, error) < 0)
         return complain(exphil_status_name(error->status), error->message);
@@ -208,8 +192,7 @@ static int open_bot(struct bot *b)
     b->spectator = spectator_create(b->context, &o->game, &error);
     if (!b->spectator) return complain(exphil_status_name(error.status), error.message);
     b->controller = controller_create(o->pipe, o->flush);
-    if (!b->controller && errno == EINVAL)
-        return complain(o->pipe, "not a FIFO; name another place for the pipe");
+    if (!b->controller && errno == EINVAL) return complain(o->pipe, pipe_wanted);
     return b->controller ? 1 : complain_of_pipe(b, errno);
 }
 
@@ -231,7 +214,7 @@ static void say_address(const struct bot *b, const char *what, const char *more)
 static void hint(struct bot *b)
 {
     spectator_stats seen;
-    if (now_ns() < b->hint_ns) return;
+    if (system_now_ns() < b->hint_ns) return;
     b->hint_ns = INT64_MAX;
     spectator_query(b->spectator, &seen);
     if (!seen.connections)
@@ -290,7 +273,7 @@ static int look_around(struct bot *b)
 /* A player who is out of the game, or not in it yet, holds nothing; nor does anybody before the clock starts. */
 static int play_frame(struct bot *b)
 {
-    int64_t start = now_ns();
+    int64_t start = system_now_ns();
     if (b->unseen && !look_around(b)) return 0;
     if (b->left_out) return send_pad(b);
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -312,7 +295,7 @@ static int play_frame(struct bot *b)
     }
     if (!new_frame) return 1; /* a correction: nothing to press */
     if (!send_pad(b)) return 0;
-    int64_t took = now_ns() - start;
+    int64_t took = system_now_ns() - start;
     b->total_ns += took;
     if (took > b->slowest_ns) b->slowest_ns = took;
     return 1;
@@ -360,7 +343,7 @@ static int handle(struct bot *b, spectator_event event)
 }
 
 /* Whether all went well: a bot that was left out of every game has not played, whatever else it did. */
-static int tell(const struct bot *b)
+static int tell_figures(const struct bot *b)
 {
     exphil_session_info info = EXPHIL_SESSION_INFO_INIT;
     spectator_stats seen;
@@ -383,32 +366,24 @@ static int tell(const struct bot *b)
     return stats.frames > 0 || !b->ever_left_out;
 }
 
-/* What is opened later must not get the numbers of closed standard streams: text would go into it. */
-static void hold_streams(void)
-{
-    for (int stream = 0; stream <= 2; stream++)
-        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
-}
-
 int main(int argc, char **argv)
 {
-    hold_streams();
+    system_hold_streams();
+    system_arguments(&argc, &argv);
     static struct bot b;
-    struct sigaction action = {.sa_handler = stop};
     b.options.player = 1;
     b.options.session = (exphil_session_config)EXPHIL_SESSION_CONFIG_INIT;
     b.last_send = CONTROLLER_NO_READER;
     if (!read_options(&b.options, argc, argv)) return 2;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    system_on_stop(stop);
     int fine = open_bot(&b);
     if (fine) say_address(&b, "waiting for the game:", "");
-    b.hint_ns = now_ns() + HINT_MS * INT64_C(1000000);
+    b.hint_ns = system_now_ns() + HINT_MS * INT64_C(1000000);
     while (fine && !is_done(&b)) {
         fine = handle(&b, spectator_poll(b.spectator, 100));
         hint(&b);
     }
-    if (b.controller && !tell(&b)) fine = 0;
+    if (b.controller && !tell_figures(&b)) fine = 0;
     controller_destroy(b.controller);
     spectator_destroy(b.spectator);
     player_destroy(b.player);

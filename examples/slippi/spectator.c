@@ -1,16 +1,15 @@
 /* Three things go on: the connection (waiting, connecting, greeting, there), the game (is one known from its start without
  * a gap), and the message in hand, of which frames are taken one per poll. */
-#define _POSIX_C_SOURCE 200809L
 #include "spectator.h"
 
 #include "spectator_message.h"
+#include "system.h"
 
 #include <enet/enet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum link { WAITING, CONNECTING, GREETING, THERE };
 enum {
@@ -41,9 +40,7 @@ struct spectator {
 
 static int64_t now_ms(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    return system_now_ns() / 1000000;
 }
 
 __attribute__((format(printf, 2, 3))) static void note(spectator *s, const char *format, ...)

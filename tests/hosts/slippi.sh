@@ -17,7 +17,7 @@ cp -r "$here" slippi
 cd slippi
 flags="-std=c11 -O2 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. $(pkg-config --cflags exphil libenet jansson)"
 libs="$(pkg-config --libs exphil libenet jansson) -pthread -lm"
-parts="spectator spectator_message controller player"
+parts="spectator spectator_message controller player pipe_posix system_posix"
 for part in $parts slippi_bot serve_slp; do
     # shellcheck disable=SC2086
     ${CC:-cc} $flags -c -o $part.o $part.c
@@ -26,8 +26,11 @@ done
 {
     ar rc libexphil_slippi.a $(printf '%s.o ' $parts)
     for program in slippi_bot serve_slp; do ${CC:-cc} -o $program $program.o libexphil_slippi.a $libs; done
-    for check in live_check pipe_check hostile_check controller_check player_check; do
+    for check in live_check hostile_check player_check; do
         ${CC:-cc} $flags -o $check tests/$check.c libexphil_slippi.a $libs
+    done
+    for check in pipe_check controller_check pipe_copy; do
+        ${CC:-cc} $flags -o $check tests/$check.c tests/peer_posix.c libexphil_slippi.a $libs
     done
     # The emulator's side is cut out of README.md as it stands there.
     awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >exi_policy.c
@@ -264,8 +267,8 @@ if command -v clang >/dev/null; then
     # shellcheck disable=SC2086
     {
         clang $flags $sanitize -o message_mutations tests/message_mutations.c spectator_message.c $libs
-        clang $flags $sanitize -o hostile_sanitized tests/hostile_check.c spectator.c spectator_message.c $libs
-        clang $flags $sanitize -o controller_sanitized tests/controller_check.c controller.c $libs
+        clang $flags $sanitize -o hostile_sanitized tests/hostile_check.c spectator.c spectator_message.c system_posix.c $libs
+        clang $flags $sanitize -o controller_sanitized tests/controller_check.c tests/peer_posix.c controller.c pipe_posix.c system_posix.c $libs
         ./message_mutations "$rounds"
         ./hostile_sanitized small.slp >/dev/null
         ./controller_sanitized check.pipe >/dev/null

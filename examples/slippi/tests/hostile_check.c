@@ -1,7 +1,7 @@
 /* Both ends with somebody at the other who does what nobody should.
  *   hostile_check GAME.slp      the spectator, against a server made here: garbage, gaps, silence, floods, old protocols
  *   hostile_check client PORT   a client that sends garbage to serve_slp at PORT; that it lives on is for live_check to see */
-#define _POSIX_C_SOURCE 200809L
+#include "../system.h"
 #include "spectator.h"
 #include "spectator_message.h"
 
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define PATIENCE_MS                                                                                          \
   60000 /* until what should come is given up: it ends what would hang, and measures nothing */
@@ -33,9 +32,7 @@ static void check(int fine, const char *what)
 
 static int64_t now_ms(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    return system_now_ns() / 1000000;
 }
 
 static void serve(struct stage *s)

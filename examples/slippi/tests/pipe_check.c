@@ -3,19 +3,15 @@
  *   pipe_check PIPE WEIGHTS GAME.slp PLAYER FRAMES GAME_DELAY COMMAND [ARGUMENT...]
  * COMMAND is the bot; it gets WEIGHTS and PIPE appended and must write FRAMES frames that end with FLUSH. The reference knows
  * nothing of snapshots: after a correction it begins again from the first frame, with the actions that were pressed. */
-#define _GNU_SOURCE /* F_SETPIPE_SZ */
+#include "../system.h"
 #include "controller.h"
+#include "peer.h"
 
-#include <errno.h>
 #include <exphil/slp.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { HOLD_MAX = 64 };
 
@@ -104,35 +100,27 @@ static int take_bytes(struct reader *r, const char *data, size_t bytes)
     return 1;
 }
 
-/* Until the bot is gone. The pipe is open for reading before it starts, and read as fast as it is written. */
+/* Until the bot is gone. The pipe is open for reading before it starts, and read as fast as it is written. It has room for all of
+ * it: on a busy machine the bot, which never waits, must not run ahead of the reader. */
 static int run_bot(struct reader *r, const char *path, char **command)
 {
     char buffer[65536];
-    int status, fine = 1;
-    controller *maker = controller_create(path, 0); /* makes the FIFO */
-    controller_destroy(maker);
-    int pipe = open(path, O_RDONLY | O_NONBLOCK);
-    if (!maker || pipe < 0) return fail(path, strerror(errno));
-    /* Room for all of it: on a busy machine the bot, which never waits, must not run ahead of the reader. */
-    if (fcntl(pipe, F_SETPIPE_SZ, 1 << 20) < 0) return fail("the pipe's size", strerror(errno));
-    pid_t bot = fork();
-    if (bot == 0) {
-        execvp(command[0], command);
-        _exit(127);
-    }
+    int status = -1, fine = 1;
+    peer_make(path);
+    peer *pipe = peer_open(path, 1 << 20);
+    if (!pipe) return fail(path, "cannot be read");
+    peer_program *bot = peer_start(command);
+    if (!bot) return fail(command[0], "does not start");
     for (;;) {
-        ssize_t bytes = read(pipe, buffer, sizeof buffer);
-        if (bytes > 0) fine = fine && take_bytes(r, buffer, (size_t)bytes);
+        size_t bytes = peer_read(pipe, buffer, sizeof buffer);
+        if (bytes > 0) fine = fine && take_bytes(r, buffer, bytes);
         if (bytes > 0) continue;
-        struct timespec little = {0, 200000};
-        if (waitpid(bot, &status, WNOHANG) == bot) break;
-        nanosleep(&little, NULL);
+        if (status >= 0) break; /* it is gone, and nothing is left */
+        status = peer_ended(bot);
+        if (status < 0) peer_pause();
     }
-    ssize_t bytes;
-    while ((bytes = read(pipe, buffer, sizeof buffer)) > 0)
-        fine = fine && take_bytes(r, buffer, (size_t)bytes);
-    close(pipe);
-    if (!WIFEXITED(status) || WEXITSTATUS(status)) return fail(command[0], "failed");
+    peer_close(pipe);
+    if (status) return fail(command[0], "failed");
     return fine;
 }
 
@@ -237,6 +225,7 @@ static int compare(const struct reader *r, const exphil_pad *want, int64_t count
 
 int main(int argc, char **argv)
 {
+    system_arguments(&argc, &argv);
     struct reference reference = {.count = 0};
     struct reader reader = {.room = 0};
     char *command[64];
