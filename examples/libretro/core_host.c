@@ -1,7 +1,6 @@
 /* The callbacks that a core wants, answered as plainly as can be. */
 #include "core_host.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +135,7 @@ static int16_t read_pad(unsigned port, unsigned device, unsigned index, unsigned
 static int read_file(struct core_host *host, const char *path, struct retro_game_info *game, char *message,
                      size_t message_bytes)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = system_open(path, "rb");
     long size = -1;
     if (file && !fseek(file, 0, SEEK_END)) size = ftell(file);
     if (size > 0) host->game = malloc((size_t)size);
@@ -201,7 +200,7 @@ int core_host_close(struct core_host *host)
     int (*failed)(void), result = 0;
     current = host;
     if (host->core.handle) {
-        *(void **)&failed = dlsym(host->core.handle, "exphil_plugin_failed");
+        *(void **)&failed = system_library_find(host->core.handle, "exphil_plugin_failed");
         if (host->loaded) host->core.retro_unload_game();
         result = failed && failed() ? -1 : 0;
         host->core.retro_deinit();

@@ -2,6 +2,8 @@
 #ifndef EXPHIL_CORE_LIBRARY_H
 #define EXPHIL_CORE_LIBRARY_H
 
+#include "system.h"
+
 #include <libretro-common/libretro.h>
 #include <stddef.h>
 
@@ -34,16 +36,15 @@
   X(retro_get_memory_size)
 
 struct core_library {
-    void *handle;
+    void *handle, *copy;
 #define CORE_POINTER(name) __typeof__(&name) name;
     CORE_FUNCTIONS(CORE_POINTER)
 #undef CORE_POINTER
 };
 
-/* Where systems keep their cores, ':' between. */
+/* Where systems keep their cores, SYSTEM_BETWEEN between. */
 #ifndef EXPHIL_CORE_FOLDERS
-#  define EXPHIL_CORE_FOLDERS                                                                                \
-    "/usr/lib/x86_64-linux-gnu/libretro:/usr/lib/aarch64-linux-gnu/libretro:/usr/lib/libretro"
+#  define EXPHIL_CORE_FOLDERS SYSTEM_CORES
 #endif
 /* The path of a file in one of these folders. -1: there is none. */
 int core_library_find(const char *file, char *path, size_t path_bytes);

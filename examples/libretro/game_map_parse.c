@@ -1,7 +1,8 @@
 /* Reads the text of a game map: one statement a line, words between spaces, '#' begins a comment. Every complaint names the
  * file, the line and the word. Numbers are read the same in every locale. */
-#define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "game_map.h"
+
+#include "system.h"
 
 #include <errno.h>
 #include <libretro-common/libretro.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define WORDS_MAX 48
 #define LINE_MOST 1022 /* characters, without the end */
@@ -620,12 +620,11 @@ static int finish(struct reader *reader)
 /* Only what is a file: to open a pipe would wait for whoever writes it. */
 static FILE *open_file(const char *path, char *message, size_t message_bytes)
 {
-    struct stat seen;
-    if (!stat(path, &seen) && !S_ISREG(seen.st_mode)) {
+    if (system_is_special(path)) {
         snprintf(message, message_bytes, "%s: not a regular file", path);
         return NULL;
     }
-    FILE *file = fopen(path, "r");
+    FILE *file = system_open(path, "r");
     if (!file) snprintf(message, message_bytes, "%s: %s", path, strerror(errno));
     return file;
 }

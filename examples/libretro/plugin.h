@@ -57,9 +57,10 @@ struct plugin_record {
     float *floats; /* [room,F] of the episode under way */
     int32_t *ids, *actions;
     int64_t frames, room, unsaved, total, most;
-    int64_t added;         /* to the dataset */
-    int failed;            /* it has been told */
-    int locked, lock;      /* 1: lock is the open file that keeps others from recording to path */
+    int64_t added; /* to the dataset */
+    int failed;    /* it has been told */
+    int locked;    /* 1: lock is the open file that keeps others from recording to path */
+    intptr_t lock;
     uint64_t games, inode; /* inode and bytes: of path when the game was loaded; 0: no file was there */
     int64_t bytes;
 };

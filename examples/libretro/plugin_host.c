@@ -1,14 +1,10 @@
 /* The frontend's side: messages, core options, where files are, and what the core is told in the frontend's name. */
-#define _GNU_SOURCE /* dladdr */
 #include "plugin.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define OPTIONS_MOST 512
 
@@ -76,9 +72,7 @@ void plugin_note(const char *text)
 
 int64_t plugin_now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+    return system_now_ns();
 }
 
 /* ---- options ---- */
@@ -103,7 +97,7 @@ void plugin_send_options(void)
 const char *plugin_setting(const char *variable, const char *option)
 {
     struct retro_variable asked = {option, NULL};
-    const char *value = getenv(variable);
+    const char *value = system_variable(variable);
     if (value && *value && strcmp(value, "auto") != 0) return value;
     if (!option || !plugin.environment || !plugin.environment(RETRO_ENVIRONMENT_GET_VARIABLE, &asked))
         return NULL;
@@ -123,7 +117,7 @@ int plugin_whole(const char *text, uint64_t least, uint64_t most, uint64_t *valu
 
 int plugin_number(const char *variable, uint64_t least, uint64_t most, uint64_t *value)
 {
-    const char *text = getenv(variable);
+    const char *text = system_variable(variable);
     if (!text || !*text || !plugin_whole(text, least, most, value)) return 0;
     plugin_tell("%s '%.40s' is no whole number from %llu to %llu", variable, text, (unsigned long long)least,
                 (unsigned long long)most);
@@ -163,36 +157,35 @@ bool plugin_environment(unsigned command, void *data)
 
 /* ---- files ---- */
 
-/* exphil_NAME_libretro.so plays on NAME_libretro.so: beside it, or where systems keep their cores. */
+/* exphil_NAME_libretro.so (on Windows .dll) plays on NAME_libretro.so: beside it, or where systems keep their cores. */
 static int core_beside(const char *folder, size_t folder_length, const char *name, char *path)
 {
     int length = snprintf(path, PLUGIN_PATH, "%.*s/%s", (int)folder_length, folder, name);
-    return length > 0 && length < PLUGIN_PATH && access(path, R_OK) == 0 ? 0 : -1;
+    return length > 0 && length < PLUGIN_PATH && system_is_readable(path) ? 0 : -1;
 }
 
 static int core_from_name(char *path, char *message, size_t message_bytes)
 {
-    Dl_info own;
-    const char *slash = NULL;
-    if (dladdr((void *)&plugin, &own) && own.dli_fname) slash = strrchr(own.dli_fname, '/');
+    char own[PLUGIN_PATH];
+    const char *slash = system_library_path(&plugin, own, sizeof own) ? NULL : system_last_slash(own);
     const char *name = slash ? slash + 1 : "";
-    if (strncmp(name, "exphil_", 7) != 0 || !strcmp(name, "exphil_libretro.so")) {
+    if (strncmp(name, "exphil_", 7) != 0 || !strcmp(name, "exphil_libretro" SYSTEM_LIBRARY)) {
         snprintf(message, message_bytes,
                  "which core? Set EXPHIL_CORE to the path of one, or name a copy of this file "
-                 "after it: exphil_nestopia_libretro.so plays on nestopia_libretro.so");
+                 "after it: exphil_nestopia_libretro" SYSTEM_LIBRARY
+                 " plays on nestopia_libretro" SYSTEM_LIBRARY);
         return -1;
     }
-    if (!core_beside(own.dli_fname, (size_t)(slash - own.dli_fname), name + 7, path)) return 0;
+    if (!core_beside(own, (size_t)(slash - own), name + 7, path)) return 0;
     if (!core_library_find(name + 7, path, PLUGIN_PATH)) return 0;
-    snprintf(message, message_bytes, "no %s beside %s nor in %s", name + 7, own.dli_fname,
-             EXPHIL_CORE_FOLDERS);
+    snprintf(message, message_bytes, "no %.200s beside %.400s nor in %s", name + 7, own, EXPHIL_CORE_FOLDERS);
     return -1;
 }
 
 int plugin_open_core(void)
 {
     char path[PLUGIN_PATH];
-    const char *given = getenv("EXPHIL_CORE");
+    const char *given = system_variable("EXPHIL_CORE");
     if (plugin.core_tried) return plugin.core.handle ? 0 : -1;
     plugin.core_tried = 1;
     if (given && *given)
@@ -200,8 +193,8 @@ int plugin_open_core(void)
     else if (core_from_name(path, plugin.core_message, sizeof plugin.core_message))
         return -1;
     if (core_library_open(&plugin.core, path, plugin.core_message, sizeof plugin.core_message)) return -1;
-    if (!dlsym(plugin.core.handle,
-               "exphil_plugin_times")) { /* a plugin in a plugin would open itself for ever */
+    if (!system_library_find(plugin.core.handle,
+                             "exphil_plugin_times")) { /* a plugin in a plugin would open itself for ever */
         plugin.memory.core = &plugin.core;
         return 0;
     }
@@ -220,8 +213,8 @@ int plugin_path(const char *variable, const char *ending, int any, char *path)
         return length < PLUGIN_PATH ? 0 : -1;
     }
     if (!*game) return -1;
-    const char *slash = strrchr(game, '/'), *dot = strrchr(game, '.');
+    const char *slash = system_last_slash(game), *dot = strrchr(game, '.');
     size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - game) : strlen(game);
     length = snprintf(path, PLUGIN_PATH, "%.*s%s", (int)stem, game, ending);
-    return length > 0 && length < PLUGIN_PATH && (any || access(path, R_OK) == 0) ? 0 : -1;
+    return length > 0 && length < PLUGIN_PATH && (any || system_is_readable(path)) ? 0 : -1;
 }

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ROLLBACK_FRAMES 120 /* that rewind, run-ahead and netplay may take back without a gap */
 #define PACE_FRAMES     120 /* after which a paced game waits */
@@ -111,7 +110,7 @@ static exphil_dataset *data_beside(void)
     exphil_dataset *dataset = NULL;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    if (plugin_path("EXPHIL_RECORD", ".corpus", 0, path) || access(path, R_OK) != 0) return NULL;
+    if (plugin_path("EXPHIL_RECORD", ".corpus", 0, path) || !system_is_readable(path)) return NULL;
     if (exphil_dataset_open(plugin.player.context, path, &dataset, &error) < 0 ||
         exphil_dataset_query(dataset, &info, &error) < 0) {
         plugin_tell("%s is not learnt from: %s", path, error.message);
@@ -132,7 +131,7 @@ static int go_on(exphil_live *live)
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_live_info info = EXPHIL_LIVE_INFO_INIT;
     snprintf(checkpoint, sizeof checkpoint, "%s.optimizer", plugin.learn.path);
-    if (access(checkpoint, F_OK) != 0) return 0;
+    if (!system_is_there(checkpoint)) return 0;
     if (exphil_live_resume(live, plugin.learn.path, &error) < 0) {
         plugin_tell("%s cannot be gone on with: %s. Move it away to begin anew", checkpoint, error.message);
         return -1;

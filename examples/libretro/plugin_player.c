@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- the trace ---- */
 
@@ -32,15 +31,14 @@ static void write_trace_start(uint64_t seed, int32_t deterministic)
 
 static void open_trace(uint64_t seed, int32_t deterministic)
 {
-    const char *path = getenv("EXPHIL_TRACE_FILE");
+    const char *path = system_variable("EXPHIL_TRACE_FILE");
     uint64_t most = INT64_MAX;
-    struct stat seen;
     if (!path || !*path || plugin_number("EXPHIL_TRACE_FRAMES", 1, INT64_MAX, &most)) return;
-    if (!stat(path, &seen) && !S_ISREG(seen.st_mode)) { /* to open a pipe would wait for its reader */
+    if (system_is_special(path)) { /* to open a pipe would wait for its reader */
         plugin_tell("%s: not a regular file: no trace", path);
         return;
     }
-    plugin.player.trace = fopen(path, "wb");
+    plugin.player.trace = system_open(path, "wb");
     if (!plugin.player.trace) {
         plugin_tell("%s: %s: no trace", path, strerror(errno));
         return;

@@ -1,15 +1,10 @@
 /* Recording: rows and actions of a person or a teacher become episodes of a corpus file, which `exphil train` reads. A file
  * that is there is added to. It is written when an episode ends and two minutes have passed, and when the game ends. */
-#define _POSIX_C_SOURCE 200809L
 #include "plugin.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define SAVE_FRAMES 7200
 /* Longer than what the library adds while it writes: where this file can be, that one can. */
@@ -38,7 +33,7 @@ static int open_dataset(struct plugin_record *record, exphil_error *error)
     config.spec = &plugin.map.spec;
     context.threads = 1;
     if (exphil_context_create(&context, &record->context, error) < 0) return -1;
-    if (access(record->path, F_OK) != 0)
+    if (!system_is_there(record->path))
         return exphil_dataset_create(record->context, &config, &record->dataset, error) < 0 ? -1 : 0;
     if (exphil_dataset_open(record->context, record->path, &record->dataset, error) < 0 ||
         exphil_dataset_query(record->dataset, &info, error) < 0)
@@ -61,15 +56,9 @@ static void lock_name(const struct plugin_record *record, char *name)
 static int take_lock(struct plugin_record *record)
 {
     char name[PLUGIN_PATH + sizeof LOCK_ENDING];
-    struct stat seen = {0};
     lock_name(record, name);
-    record->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (record->lock < 0) return errno;
-    int why = flock(record->lock, LOCK_EX | LOCK_NB) || fstat(record->lock, &seen) ? errno : 0;
-    /* Without a name: its holder has removed it since it was opened here. */
-    if (why == EWOULDBLOCK || (!why && seen.st_nlink == 0)) why = EBUSY;
+    int why = system_lock(name, &record->lock);
     record->locked = !why;
-    if (why) close(record->lock);
     return why;
 }
 
@@ -78,8 +67,7 @@ static void release_lock(struct plugin_record *record)
     char name[PLUGIN_PATH + sizeof LOCK_ENDING];
     if (!record->locked) return;
     lock_name(record, name);
-    unlink(name);
-    close(record->lock);
+    system_unlock(name, record->lock);
     record->locked = 0;
 }
 
@@ -98,14 +86,10 @@ static int refuse_lock(exphil_error *error, int why)
  * not two minutes later, and recording goes on: whoever reads it can still mend that. */
 static int claim(struct plugin_record *record, exphil_error *error)
 {
-    struct stat seen;
     int why = take_lock(record);
     if (why == EBUSY || why == ENAMETOOLONG) return refuse_lock(error, why);
-    if (!lstat(record->path, &seen)) {
-        if (!S_ISREG(seen.st_mode)) return refuse(error, "not a regular file; it is not replaced");
-        record->inode = seen.st_ino;
-        record->bytes = seen.st_size;
-    }
+    if (system_file_seen(record->path, &record->inode, &record->bytes) > 0)
+        return refuse(error, "not a regular file; it is not replaced");
     if (why)
         plugin_tell("%s cannot be written: %s; mend that while you play, or the recording will be lost",
                     record->path, strerror(why));
@@ -115,11 +99,13 @@ static int claim(struct plugin_record *record, exphil_error *error)
 /* What could not be locked when the game was loaded is another's if it has changed since: its rows are not among ours. */
 static int claim_late(struct plugin_record *record, exphil_error *error)
 {
-    struct stat seen;
+    uint64_t inode;
+    int64_t bytes;
     if (record->locked) return 0;
     int why = take_lock(record);
     if (why) return refuse_lock(error, why);
-    if (lstat(record->path, &seen) || (seen.st_ino == record->inode && seen.st_size == record->bytes))
+    if (system_file_seen(record->path, &inode, &bytes) < 0 ||
+        (inode == record->inode && bytes == record->bytes))
         return 0;
     release_lock(record);
     return refuse(error, "it was written by somebody else meanwhile");

@@ -1,7 +1,6 @@
 /* The teacher: a scripted player that is recorded, and the disturbances of what it presses. */
 #include "plugin.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +8,10 @@
 static int open_teacher(const char *path)
 {
     struct plugin_teacher *teacher = &plugin.teacher;
-    teacher->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!teacher->library) return plugin_tell("no teacher: %s", dlerror()), -1;
-    *(void **)&teacher->act = dlsym(teacher->library, "exphil_teacher");
+    char why[PLUGIN_MESSAGE];
+    teacher->library = system_library_open(path, why, sizeof why);
+    if (!teacher->library) return plugin_tell("no teacher: %.900s", why), -1;
+    *(void **)&teacher->act = system_library_find(teacher->library, "exphil_teacher");
     if (!teacher->act) return plugin_tell("%s has no function exphil_teacher", path), -1;
     if (plugin.map.state_bytes) return 0;
     plugin_tell("%.600s has no line 'state ADDRESS BYTES' for the teacher", plugin.map.path);
@@ -20,7 +20,7 @@ static int open_teacher(const char *path)
 
 void plugin_teacher_open(void)
 {
-    const char *path = getenv("EXPHIL_TEACHER");
+    const char *path = system_variable("EXPHIL_TEACHER");
     int asked = path && *path;
     uint64_t disturb = 0;
     plugin.teacher.random = 0x9E3779B97F4A7C15u;
@@ -43,7 +43,7 @@ static int stop_teacher(void)
 
 void plugin_teacher_close(void)
 {
-    if (plugin.teacher.library) dlclose(plugin.teacher.library);
+    system_library_close(plugin.teacher.library);
     memset(&plugin.teacher, 0, sizeof plugin.teacher);
 }
 

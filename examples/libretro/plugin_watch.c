@@ -47,7 +47,7 @@ void plugin_watch_wrong(int field)
     else
         plugin_tell(
             "%.600s:%d: float '%s' is not finite (%g in memory); such frames are neither played nor recorded",
-            plugin.map.path, at->line, at->name, isnan(value) ? (double)NAN : value);
+            plugin.map.path, at->line, at->name, value != value ? (double)NAN : value);
 }
 
 void plugin_watch_empty(void)

@@ -3,14 +3,14 @@
 #include "../pong/pong.h"
 #include "../pong/teacher.h"
 
+#include <libretro-common/libretro.h> /* RETRO_API: what a library shows */
+
 #define FARTHEST (PONG_HEIGHT - PONG_BALL)
 #define MARGIN   16 /* pixels: how long before it would be too late */
 #define STAYS    40 /* frames that it plays on when the ball flies away */
 
-__attribute__((visibility("default"))) int32_t exphil_teacher(const uint8_t *state, uint32_t bytes,
-                                                              int32_t player, int32_t *action);
-__attribute__((visibility("default"))) int32_t exphil_takes_over(const uint8_t *state, uint32_t bytes,
-                                                                 int32_t player);
+RETRO_API int32_t exphil_teacher(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
+RETRO_API int32_t exphil_takes_over(const uint8_t *state, uint32_t bytes, int32_t player);
 
 /* The map's head "move": 0 nothing, 1 up, 2 down. */
 int32_t exphil_teacher(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action)

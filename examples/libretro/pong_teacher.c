@@ -3,8 +3,9 @@
 
 #include "../pong/pong.h"
 
-__attribute__((visibility("default"))) int32_t exphil_teacher(const uint8_t *state, uint32_t bytes,
-                                                              int32_t player, int32_t *action);
+#include <libretro-common/libretro.h> /* RETRO_API: what a library shows */
+
+RETRO_API int32_t exphil_teacher(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
 
 /* The map's head "move": 0 nothing, 1 up, 2 down. */
 int32_t exphil_teacher(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action)

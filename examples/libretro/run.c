@@ -1,17 +1,13 @@
 /* exphil-libretro-run: a game without a screen, for tests and demos. Loads a core (or the plugin around one), plays other
  * seats by script, counts points and costs, takes a moving picture, and tries save states. */
-#define _POSIX_C_SOURCE 200809L
 #include "core_host.h"
 #include "run_caption.h"
 #include "run_picture.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SEATS        4
 #define FRAME_NS     16666667.0
@@ -67,13 +63,6 @@ static const char usage[] =
     "  --blind               no picture and no sound is asked of the core\n"
     "  --verbose             what core and plugin say\n";
 
-static int64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static struct core_host host;
 
 /* ---- command line ---- */
@@ -92,10 +81,11 @@ static int add_seat(const char *map, const char *who)
     if (load_map(&seat->map, map)) return -1;
     seat->random = 88172645463325252u + (uint64_t)run.seats++;
     if (!strcmp(who, "random")) return 0;
-    void *library = dlopen(who, RTLD_NOW | RTLD_LOCAL);
-    if (library) *(void **)&seat->teacher = dlsym(library, "exphil_teacher");
-    if (!seat->teacher) return fprintf(stderr, "exphil-libretro-run: no teacher: %s\n", dlerror()), -1;
-    *(void **)&seat->takes_over = dlsym(library, "exphil_takes_over");
+    char why[512] = "it has no function exphil_teacher";
+    void *library = system_library_open(who, why, sizeof why);
+    if (library) *(void **)&seat->teacher = system_library_find(library, "exphil_teacher");
+    if (!seat->teacher) return fprintf(stderr, "exphil-libretro-run: no teacher: %s: %s\n", who, why), -1;
+    *(void **)&seat->takes_over = system_library_find(library, "exphil_takes_over");
     return 0;
 }
 
@@ -342,7 +332,7 @@ static void print_costs(void)
 {
     int64_t (*times)(const int32_t **, const int32_t **);
     const int32_t *decision, *step;
-    *(void **)&times = dlsym(host.core.handle, "exphil_plugin_times");
+    *(void **)&times = system_library_find(host.core.handle, "exphil_plugin_times");
     int64_t count = times ? times(&decision, &step) : 0;
     if (count <= 0) return;
     print_times("decision", decision, count);
@@ -385,18 +375,17 @@ static int drill(void)
 
 static int play(void)
 {
-    int64_t start = now(), late = 0;
+    int64_t start = system_now_ns(), late = 0;
     for (long frame = 0; frame < run.frames; frame++) {
         one_frame();
         count_points();
         if (picture_of(frame)) return -1;
         if (!run.realtime) continue;
-        int64_t due = start + (int64_t)((double)(frame + 1) * FRAME_NS) - now();
-        struct timespec wait = {0, due > 0 ? (long)(due % 1000000000) : 0};
+        int64_t due = start + (int64_t)((double)(frame + 1) * FRAME_NS) - system_now_ns();
         late += due < 0;
-        nanosleep(&wait, NULL);
+        system_sleep_ns(due);
     }
-    double seconds = (double)(now() - start) / 1e9;
+    double seconds = (double)(system_now_ns() - start) / 1e9;
     printf("%ld frames, %.0f a second\n", run.frames, (double)run.frames / seconds);
     if (run.realtime) printf("late %lld of %ld frames\n", (long long)late, run.frames);
     if (run.score) printf("score %lld:%lld\n", (long long)run.scored[0], (long long)run.scored[1]);
@@ -405,16 +394,10 @@ static int play(void)
     return 0;
 }
 
-/* Files that are opened later must not get the numbers of closed standard streams: messages would go into them. */
-static void hold_streams(void)
-{
-    for (int stream = 0; stream <= 2; stream++)
-        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
-}
-
 int main(int argc, char **argv)
 {
-    hold_streams();
+    system_hold_streams();
+    system_arguments(&argc, &argv);
     if (take_options(argc, argv)) return 2;
     char why[1024];
     if (core_host_open(&host, run.core, run.rom, why, sizeof why)) {

@@ -1,6 +1,8 @@
 /* GIF89a (W3C, Graphics Interchange Format Version 89a), with its Lempel-Ziv-Welch compression of 9 to 12 bits. */
 #include "run_picture.h"
 
+#include "system.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ struct run_picture *run_picture_open(const char *path, unsigned width, unsigned 
     if (!picture) return NULL;
     picture->width = width;
     picture->height = height;
-    picture->file = fopen(path, "wb");
+    picture->file = system_open(path, "wb");
     if (!picture->file) {
         free(picture);
         return NULL;

@@ -3,12 +3,10 @@
 #include "world.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BOOT_MOST 3600 /* frames until the game runs as its map wants it */
 
@@ -143,8 +141,8 @@ static exphil_status open_cores(struct world *w, exphil_error *error)
 {
     char path[4096], file[256];
     snprintf(path, sizeof path, "%s", w->core);
-    if (!strchr(w->core, '/')) {
-        snprintf(file, sizeof file, "%.200s_libretro.so", w->core);
+    if (!system_last_slash(w->core)) {
+        snprintf(file, sizeof file, "%.200s_libretro" SYSTEM_LIBRARY, w->core);
         if (core_library_find(file, path, sizeof path))
             return complain(error, EXPHIL_E_IO, "core: there is no %.80s in %s", file, EXPHIL_CORE_FOLDERS);
     }
@@ -158,14 +156,9 @@ static exphil_status open_cores(struct world *w, exphil_error *error)
 /* Cores greet on the standard output, where a program's results go. */
 static exphil_status open_quietly(struct world *w, exphil_error *error)
 {
-    fflush(stdout);
-    int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY);
-    if (kept >= 0 && nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
+    int kept = system_silence();
     exphil_status status = open_cores(w, error);
-    fflush(stdout);
-    if (kept >= 0 && nowhere >= 0) dup2(kept, STDOUT_FILENO);
-    if (kept >= 0) close(kept);
-    if (nowhere >= 0) close(nowhere);
+    system_speak(kept);
     return status;
 }
 
@@ -173,7 +166,7 @@ static exphil_status open_quietly(struct world *w, exphil_error *error)
 
 static exphil_status read_state(const char *path, unsigned char **bytes, size_t *size, exphil_error *error)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = system_open(path, "rb");
     long length = -1;
     if (file && !fseek(file, 0, SEEK_END)) length = ftell(file);
     if (length > 0) *bytes = malloc((size_t)length);
@@ -267,8 +260,7 @@ static exphil_status open_all(struct world *w, const char *arguments, exphil_err
     if (status >= 0) status = open_maps(w, error);
     if (status < 0) return status;
     w->lane = calloc((size_t)w->lanes, sizeof *w->lane);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!w->threads) w->threads = cores < 1 ? 1 : cores;
+    if (!w->threads) w->threads = system_processors();
     if (w->threads > w->lanes) w->threads = w->lanes;
     w->crew = w->lane ? world_crew_make(w->threads) : NULL;
     if (!w->crew) return complain(error, EXPHIL_E_MEMORY, "no memory for %lld lanes", (long long)w->lanes);
@@ -276,9 +268,8 @@ static exphil_status open_all(struct world *w, const char *arguments, exphil_err
     return status < 0 ? status : find_begin(w, error);
 }
 
-__attribute__((visibility("default"))) exphil_status exphil_world_open(const char *arguments, int64_t lanes,
-                                                                       int64_t seats, exphil_world *world,
-                                                                       exphil_error *error)
+RETRO_API exphil_status exphil_world_open(const char *arguments, int64_t lanes, int64_t seats,
+                                          exphil_world *world, exphil_error *error)
 {
     if (lanes < 1 || lanes > WORLD_LANES || seats < 1 || seats > WORLD_SEATS)
         return complain(error, EXPHIL_E_INVALID, "%lld lanes of %lld seats; 1 to %d and 1 to %d are possible",
