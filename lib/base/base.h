@@ -210,9 +210,16 @@ enum {
     XPH_ISA_AVX512 = 3,      /* F+BW+DQ+VL; not all of them have AVX-VNNI */
     XPH_ISA_AVX512_VNNI = 4, /* ... and int8 products */
     XPH_ISA_AVX512_BF16 = 5, /* ... and bfloat16 products */
-    XPH_ISA_COUNT = 6
+    XPH_ISA_NEON = 6,        /* AArch64's Advanced SIMD */
+    XPH_ISA_NEON_DOT = 7,    /* ... and int8 products (FEAT_DotProd) */
+    XPH_ISA_COUNT = 8
 };
-/* CPUID and XGETBV: what the processor has with the system's consent, and the level that is best on it. That
+/* Whether a level is at most another: of two kinds of processor only XPH_ISA_REF is. */
+static inline bool xph_isa_within(xph_isa level, xph_isa most)
+{
+    return level == XPH_ISA_REF || (level <= most && (level >= XPH_ISA_NEON) == (most >= XPH_ISA_NEON));
+}
+/* What the processor has with the system's consent (CPUID and XGETBV; HWCAP), and the level that is best on it. That
  * is never XPH_ISA_AVX512_BF16 where its products are slower than fused multiply-adds (Intel's). */
 bool xph_cpu_has(xph_isa level);
 xph_isa xph_cpu_detect(void);

@@ -64,7 +64,7 @@ static exphil_status take_executor(const exphil_executor *given, exphil_executor
     return EXPHIL_OK;
 }
 
-#define LEVELS "ref, avx2, avx2vnni, avx512, avx512vnni or avx512bf16"
+#define LEVELS "ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon or neondot"
 
 static bool isa_of(const char *name, xph_isa *isa)
 {
@@ -94,8 +94,7 @@ static exphil_status take_isa(const char *asked, xph_isa *isa, exphil_error *err
     if (xph_environment("EXPHIL_CPU_ISA", cap, sizeof cap) > 0 && !isa_of(cap, &most)) {
         return xph_fail(error, EXPHIL_E_INVALID, "EXPHIL_CPU_ISA is \"%s\", must be " LEVELS, cap);
     }
-    if (most < level) level = most;
-    while (!xph_cpu_has(level)) level--;
+    while (!xph_cpu_has(level) || !xph_isa_within(level, most)) level--;
     *isa = level;
     return EXPHIL_OK;
 }

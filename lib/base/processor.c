@@ -85,6 +85,45 @@ void xph_cpu_name(char *name, size_t bytes)
     for (size_t end = strlen(name); end > 0 && name[end - 1] == ' '; end--) name[end - 1] = '\0';
 }
 
+#elif defined(XPH_HAVE_ARM_SETS)
+
+/* Advanced SIMD is part of AArch64, its products of int8 (FEAT_DotProd) are not. */
+#  if defined(__linux__)
+#    include <sys/auxv.h>
+static bool has_products(void)
+{
+    return (getauxval(AT_HWCAP) & UINT64_C(1) << 20) != 0; /* HWCAP_ASIMDDP */
+}
+#  elif defined(__APPLE__)
+#    include <sys/sysctl.h>
+static bool has_products(void)
+{
+    int there = 0;
+    size_t bytes = sizeof there;
+    return sysctlbyname("hw.optional.arm.FEAT_DotProd", &there, &bytes, NULL, 0) == 0 && there;
+}
+#  else
+static bool has_products(void)
+{
+    return false;
+}
+#  endif
+
+bool xph_cpu_has(xph_isa level)
+{
+    return level == XPH_ISA_REF || level == XPH_ISA_NEON || (level == XPH_ISA_NEON_DOT && has_products());
+}
+
+xph_isa xph_cpu_detect(void)
+{
+    return has_products() ? XPH_ISA_NEON_DOT : XPH_ISA_NEON;
+}
+
+void xph_cpu_name(char *name, size_t bytes)
+{
+    snprintf(name, bytes, "AArch64");
+}
+
 #else
 
 bool xph_cpu_has(xph_isa level)
@@ -113,6 +152,8 @@ const char *xph_isa_name(xph_isa isa)
         [XPH_ISA_AVX512] = "avx512",
         [XPH_ISA_AVX512_VNNI] = "avx512vnni",
         [XPH_ISA_AVX512_BF16] = "avx512bf16",
+        [XPH_ISA_NEON] = "neon",
+        [XPH_ISA_NEON_DOT] = "neondot",
     };
     return isa >= 0 && isa < XPH_ISA_COUNT ? names[isa] : "unknown";
 }

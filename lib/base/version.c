@@ -14,6 +14,8 @@ const char *exphil_version_string(void)
     return TEXT(EXPHIL_VERSION_MAJOR) "." TEXT(EXPHIL_VERSION_MINOR) "." TEXT(EXPHIL_VERSION_PATCH)
 #ifdef XPH_HAVE_X86_SETS
         " cpu:ref,avx2,avx512";
+#elif defined(XPH_HAVE_ARM_SETS)
+        " cpu:ref,neon";
 #else
         " cpu:ref";
 #endif

@@ -48,6 +48,8 @@ typedef struct xph_kernel_set {
 #  define XPH_SETS(each)                                                                                     \
     each(f64_ref) each(f32_ref) each(f64_avx2) each(f32_avx2) each(f32_avx2vnni) each(f32_avx512)            \
         each(f32_avx512vnni) each(f32_avx512bf16)
+#elif defined(XPH_HAVE_ARM_SETS)
+#  define XPH_SETS(each) each(f64_ref) each(f32_ref) each(f32_neon) each(f32_neondot)
 #else
 #  define XPH_SETS(each) each(f64_ref) each(f32_ref)
 #endif

@@ -2,6 +2,8 @@
  * candidate that accepts the arguments. */
 #include "cpu/kernels.h"
 
+#include "base/base.h"
+
 #define SET(name) &xph_kernels_##name,
 static const xph_kernel_set *const sets[] = {XPH_SETS(SET)};
 
@@ -9,7 +11,7 @@ const xph_kernel_set *xph_kernels_pick(xph_type type, int32_t isa)
 {
     const xph_kernel_set *best = NULL;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
-        if (sets[i]->type == type && sets[i]->isa <= isa) best = sets[i];
+        if (sets[i]->type == type && xph_isa_within(sets[i]->isa, isa)) best = sets[i];
     return best;
 }
 

@@ -47,14 +47,16 @@ static void lane_by_lane(void **state)
             vec most = vec_max(a, b), least = vec_min(a, b), sum = vec_fma(a, b, no);
             vec where = vec_where_greater(a, b, yes, no), same = vec_where_equal(a, b, yes, no);
             vec minus = vec_where_minus(a, yes, no), low = vec_at_least(a, b), high = vec_at_most(a, b);
-            VEC_FMA_HELD(held, a, b);
+            vec times = vec_fma_by(multiplier_of(a[0]), b, no);
+            VEC_FMA_HELD(held, multiplier_of(a[0]), b);
             for (int l = 0; l < VEC; l++) {
                 same_bits("max", a[l], most[l], a[l] > b[l] ? a[l] : b[l]);
                 same_bits("min", a[l], least[l], a[l] < b[l] ? a[l] : b[l]);
                 same_bits("at_least", a[l], low[l], a[l] < b[l] ? b[l] : a[l]);
                 same_bits("at_most", a[l], high[l], a[l] > b[l] ? b[l] : a[l]);
                 same_bits("fma", a[l], sum[l], FMA(a[l], b[l], R(3.0)));
-                same_bits("fma_held", a[l], held[l], sum[l]);
+                same_bits("fma_by", a[0], times[l], FMA(a[0], b[l], R(3.0)));
+                same_bits("fma_held", a[0], held[l], times[l]);
                 same_bits("where_greater", a[l], where[l], a[l] > b[l] ? R(2.0) : R(3.0));
                 same_bits("where_equal", a[l], same[l], a[l] == b[l] ? R(2.0) : R(3.0));
                 same_bits("where_minus", a[l], minus[l], signbit(a[l]) ? R(2.0) : R(3.0));
@@ -73,12 +75,15 @@ static void one_by_one(void **state)
     const real limit = R(88.0);
     for (int i = 0; i < NUMBERS; i++) {
         vec x = some(i), root = vec_sqrt(x), within = vec_within(x, limit), held = x;
+        vec low = vec_not_below(x, R(-7.5)), high = vec_not_above(x, R(7.5));
         VEC_HOLD(held);
         for (int l = 0; l < VEC; l++) {
             same_bits("sqrt", x[l], root[l], REAL_SQRT(x[l]));
             same_bits("hold", x[l], held[l], x[l]);
             if (!isnan(x[l]))
                 same_bits("within", x[l], within[l], x[l] > limit ? limit : x[l] < -limit ? -limit : x[l]);
+            same_bits("not_below", x[l], low[l], x[l] < R(-7.5) ? R(-7.5) : x[l]);
+            same_bits("not_above", x[l], high[l], x[l] > R(7.5) ? R(7.5) : x[l]);
         }
     }
 }

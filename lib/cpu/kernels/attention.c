@@ -159,13 +159,19 @@ static int runs_of(const view *v, int64_t first, int64_t t, run *runs)
 XPH_INLINE void weigh_runs(const int vecs, const run *runs, int count, int64_t column, const real *p,
                            real factor, real *y)
 {
+    const int some = vecs < VEC_LOADS ? vecs : VEC_LOADS;
     vec sum[4] = {0};
     for (int n = 0; n < count; n++) {
         const real *value = runs[n].v + column;
         for (int64_t i = 0; i < runs[n].count; i++, value += runs[n].stride) {
-            vec weight = vec_all(*p++);
+            multiplier weight = multiplier_of(*p++);
             XPH_UNROLL
-            for (int c = 0; c < vecs; c++) sum[c] = vec_fma(weight, vec_load(value + c * VEC), sum[c]);
+            for (int c = 0; c < vecs; c += some) {
+                vec v[VEC_LOADS];
+                vecs_load(v, some, value + c * VEC);
+                XPH_UNROLL
+                for (int j = 0; j < some; j++) sum[c + j] = vec_fma_by(weight, v[j], sum[c + j]);
+            }
         }
     }
     XPH_UNROLL

@@ -15,11 +15,11 @@
 #include "cpu/simd/vec_element.h"
 
 enum {
-    FRAMES = VEC_BYTES > 16 ? 6 : 2, /* of a tile: with VECS registers of columns they fill those there are */
-    VECS = VEC_BYTES == 64   ? 4
-           : VEC_BYTES == 32 ? 2
-                             : 1,
-    KEYS = VEC_BYTES > 16 ? (int)VEC : 8, /* whose products are made together */
+    FRAMES = VEC_REGISTERS > 0 ? 6 : 2, /* of a tile: with VECS registers of columns they fill those there are */
+    VECS = VEC_REGISTERS == 32   ? 4
+           : VEC_REGISTERS == 16 ? 2
+                                 : 1,
+    KEYS = VEC_REGISTERS > 0 ? (int)VEC : 8, /* whose products are made together */
     KEY_BLOCK = 64,
     PART = 64 /* frames that share one copy of their keys, at least */
 };
@@ -179,7 +179,7 @@ XPH_INLINE vec score(const real *s, int64_t i, int64_t count, vec factor, const 
     return i + VEC <= count ? all : vec_first(int_max(0, count - i), all, vec_all(-REAL_INFINITY));
 }
 
-#if VEC_BYTES > 16
+#if VEC_REGISTERS > 0
 /* to[i] = a.row[i] for KEYS rows, as many as a register has lanes. */
 XPH_INLINE void dots_of_rows(const real *a, const real *const *row, int64_t wide, real *to)
 {
@@ -191,10 +191,15 @@ XPH_INLINE void dots_of_rows(const real *a, const real *const *row, int64_t wide
     }
     for (int64_t d = 0; d < wide; d += LANES) {
         XPH_UNROLL
-        for (int h = 0; h < LANE_VECS; h++) {
-            vec x = vec_load(a + d + h * VEC);
+        for (int h = 0; h < LANE_VECS; h += VEC_LOADS) {
+            vec x[VEC_LOADS], k[VEC_LOADS];
+            vecs_load(x, VEC_LOADS, a + d + h * VEC);
             XPH_UNROLL
-            for (int i = 0; i < KEYS; i++) sum[i][h] = vec_fma(x, vec_load(row[i] + d + h * VEC), sum[i][h]);
+            for (int i = 0; i < KEYS; i++) {
+                vecs_load(k, VEC_LOADS, row[i] + d + h * VEC);
+                XPH_UNROLL
+                for (int j = 0; j < VEC_LOADS; j++) sum[i][h + j] = vec_fma(x[j], k[j], sum[i][h + j]);
+            }
         }
     }
     XPH_UNROLL
@@ -288,9 +293,9 @@ XPH_INLINE void weigh_key(const int from, const int rows, const int vecs, weight
     for (int c = 0; c < vecs; c++) row[c] = vec_load(x + c * VEC);
     XPH_UNROLL
     for (int r = from; r < rows; r++) {
-        vec weight = vec_all(p.at[r * p.ld + i]);
+        multiplier weight = multiplier_of(p.at[r * p.ld + i]);
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) sum[r * vecs + c] = vec_fma(weight, row[c], sum[r * vecs + c]);
+        for (int c = 0; c < vecs; c++) sum[r * vecs + c] = vec_fma_by(weight, row[c], sum[r * vecs + c]);
     }
 }
 

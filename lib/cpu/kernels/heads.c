@@ -222,9 +222,9 @@ enum {
     COLUMNS = 32,
     COLUMN_VECS = COLUMNS / VEC,
     BLOCK = 32,
-    TILE = VEC_BYTES == 64   ? 8
-           : VEC_BYTES == 32 ? 2
-                             : 1, /* rows, or classes, whose columns stay in registers */
+    TILE = VEC_BYTES == 64     ? 8
+           : VEC_REGISTERS > 0 ? 2
+                               : 1, /* rows, or classes, whose columns stay in registers */
 };
 
 static size_t item_reals(const xph_heads_args *args)

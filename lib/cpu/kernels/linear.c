@@ -35,6 +35,14 @@ TILES(2)
 #if VEC_BYTES == 64
 TILES(4)
 static const tile_fn tiles[TILE_WIDTHS][STRIP] = {LIST(1), LIST(2), LIST(4)};
+#elif VEC_REGISTERS == 32
+TILES(4)
+TILE(1, 8)
+TILE(2, 8)
+TILE(3, 8)
+TILE(1, 16)
+static const tile_fn tiles[TILE_WIDTHS][STRIP] = {
+    LIST(1), LIST(2), LIST(4), {tile_1_8, tile_2_8, tile_3_8}, {tile_1_16}};
 #else
 TILE(1, 4)
 TILE(2, 4)

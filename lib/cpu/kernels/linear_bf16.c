@@ -16,7 +16,7 @@ typedef float held, total;
 #  define LANE_BYTES   VEC_BYTES
 #  if VEC_BYTES == 64
 #    define MANY 12
-#  elif VEC_BYTES == 32
+#  elif VEC_REGISTERS > 0
 #    define MANY 6
 #  else
 #    define MANY 2
@@ -33,11 +33,13 @@ XPH_INLINE vec_bits pairs_at(narrow_weights w, int column)
     return vec_bits_load(at + column % PER_PANEL * VEC_BYTES);
 }
 
-/* Keeps pairs in their register: loaded a second time for the other half they would take longer than the halving. */
-XPH_INLINE vec_bits once(vec_bits pairs)
+/* Keeps pairs in their registers: loaded a second time for the other half they would take longer than the halving. */
+XPH_INLINE void pairs_once(narrow_weights w, int column, const int count, vec_bits *pairs)
 {
-    VEC_HOLD(pairs);
-    return pairs;
+    TILE_UNROLL
+    for (int i = 0; i < count; i++) pairs[i] = pairs_at(w, column + i);
+    if (count == 1) VEC_HOLD(pairs[0]);
+    if (count == 2) VEC_HOLD_TWO(pairs[0], pairs[1]);
 }
 
 XPH_INLINE vec odd_of(vec_bits pairs)
@@ -54,18 +56,23 @@ XPH_INLINE vec even_of(vec_bits pairs)
 XPH_INLINE void add_columns(const int rows, const int columns, const float *x, int64_t ldx, narrow_weights w,
                             vec *sum)
 {
-    vec odd[2], even[2];
+    multiplier odd[2], even[2];
     TILE_UNROLL
-    for (int r = 0; r < rows; r++) odd[r] = vec_all(x[r * ldx + 1]), even[r] = vec_all(x[r * ldx]);
+    for (int r = 0; r < rows; r++) odd[r] = multiplier_of(x[r * ldx + 1]), even[r] = multiplier_of(x[r * ldx]);
     TILE_UNROLL
-    for (int c = 0; c < columns; c++) {
-        vec_bits pairs = once(pairs_at(w, c));
+    for (int c = 0; c < columns; c += VEC_LOADS) {
+        vec_bits pairs[VEC_LOADS];
+        pairs_once(w, c, VEC_LOADS, pairs);
         TILE_UNROLL
-        for (int r = 0; r < rows; r++)
-            sum[r * columns + c] = vec_fma(odd[r], odd_of(pairs), sum[r * columns + c]);
+        for (int i = 0; i < rows * VEC_LOADS; i++) {
+            const int r = i / VEC_LOADS, at = r * columns + c + i % VEC_LOADS;
+            sum[at] = vec_fma_by(odd[r], odd_of(pairs[i % VEC_LOADS]), sum[at]);
+        }
         TILE_UNROLL
-        for (int r = 0; r < rows; r++)
-            sum[r * columns + c] = vec_fma(even[r], even_of(pairs), sum[r * columns + c]);
+        for (int i = 0; i < rows * VEC_LOADS; i++) {
+            const int r = i / VEC_LOADS, at = r * columns + c + i % VEC_LOADS;
+            sum[at] = vec_fma_by(even[r], even_of(pairs[i % VEC_LOADS]), sum[at]);
+        }
     }
 }
 
@@ -75,20 +82,22 @@ XPH_INLINE void add_rows(const int rows, const int columns, const float *x, int6
     vec_bits pairs[4];
     vec half[4];
     TILE_UNROLL
-    for (int c = 0; c < columns; c++) pairs[c] = once(pairs_at(w, c)), half[c] = odd_of(pairs[c]);
+    for (int c = 0; c < columns; c += VEC_LOADS) pairs_once(w, c, VEC_LOADS, pairs + c);
+    TILE_UNROLL
+    for (int c = 0; c < columns; c++) half[c] = odd_of(pairs[c]);
     TILE_UNROLL
     for (int r = 0; r < rows; r++) {
-        vec odd = vec_all(x[r * ldx + 1]);
+        multiplier odd = multiplier_of(x[r * ldx + 1]);
         TILE_UNROLL
-        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma(odd, half[c], sum[r * columns + c]);
+        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma_by(odd, half[c], sum[r * columns + c]);
     }
     TILE_UNROLL
     for (int c = 0; c < columns; c++) half[c] = even_of(VEC_BYTES == 64 ? pairs[c] : pairs_at(w, c));
     TILE_UNROLL
     for (int r = 0; r < rows; r++) {
-        vec even = vec_all(x[r * ldx]);
+        multiplier even = multiplier_of(x[r * ldx]);
         TILE_UNROLL
-        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma(even, half[c], sum[r * columns + c]);
+        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma_by(even, half[c], sum[r * columns + c]);
     }
 }
 

@@ -88,7 +88,7 @@ static void dx_run(const void *args, int64_t begin, int64_t end)
   }
 TRANSPOSED_TILE(1)
 TRANSPOSED_TILE(2)
-#if VEC_BYTES == 64
+#if VEC_REGISTERS == 32
 TRANSPOSED_TILE(4)
 static const tile_fn transposed_tiles[] = {transposed_tile_1, transposed_tile_2, transposed_tile_4};
 #else

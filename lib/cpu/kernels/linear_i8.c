@@ -3,6 +3,8 @@
  *   vpdpbusd    four products of a uint8 and an int8: inputs are offset by 128, and 128 times the sum of a column's
  *               weights is taken off again (sums wrap, the difference does not: |sum| <= 131072 * 127 * 127 < 2^31)
  *   vpmaddubsw  two products in int16, which saturate: |x| times w with the sign of x, at most 2 * 127 * 127 < 2^15
+ *   sdot        four products of int8s
+ *   smull       one product in int16, of which two are added, at most the same
  * Packed: groups as in linear_narrow.h, then per column, filled up to whole panels, the float scale, then int32 128
  * times the sum of the weights. */
 #include "cpu/kernels/narrow.h"
@@ -26,6 +28,10 @@ typedef int32_t total;
 #  elif defined(__AVX2__)
 #    define LANE_BYTES 32
 #    define MANY       4
+#    define OFFSET     0
+#  elif defined(XPH_NEON)
+#    define LANE_BYTES 16
+#    define MANY       6
 #    define OFFSET     0
 #  else
 #    define LANE_BYTES 4
@@ -85,6 +91,24 @@ XPH_INLINE lanes add_products(lanes sum, inputs x, lanes w)
     __m256i twos = _mm256_maddubs_epi16(x.size, _mm256_sign_epi8(w, x.x));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
 }
+#  elif defined(XPH_NEON)
+typedef int32x4_t lanes;
+typedef int8x16_t inputs;
+
+XPH_INLINE inputs inputs_at(const uint8_t *x)
+{
+    return vreinterpretq_s8_s32(vdupq_n_s32(four_at(x)));
+}
+XPH_INLINE lanes add_products(lanes sum, inputs x, lanes w)
+{
+    const int8x16_t all = vreinterpretq_s8_s32(w);
+#    if defined(__ARM_FEATURE_DOTPROD)
+    return vdotq_s32(sum, all, x);
+#    else
+    int16x8_t low = vmull_s8(vget_low_s8(all), vget_low_s8(x)), high = vmull_high_s8(all, x);
+    return vpadalq_s16(sum, vpaddq_s16(low, high));
+#    endif
+}
 #  else
 typedef int32_t lanes;
 typedef const int8_t *inputs;
@@ -113,10 +137,28 @@ XPH_INLINE void lanes_to(void *to, lanes l)
     *(loose_lanes *)to = l;
 }
 
+enum { PER_PANEL = NARROW_PANEL_BYTES / LANE_BYTES };
+
+/* `count` registers of weights, from number `first` of a step on. */
+XPH_INLINE void weights_at(narrow_weights w, const int first, const int count, lanes *weight)
+{
+    TILE_UNROLL
+    for (int i = 0; i < count; i++) {
+        const int panel = (first + i) / PER_PANEL;
+        weight[i] =
+            lanes_at(w.at + panel / NARROW_GROUP * w.group + panel % NARROW_GROUP * NARROW_PANEL_BYTES +
+                     (first + i) % PER_PANEL * LANE_BYTES);
+    }
+#  if defined(XPH_NEON)
+    TILE_UNROLL
+    for (int i = 0; i + 1 < count; i += 2) VEC_HOLD_TWO(weight[i], weight[i + 1]);
+#  endif
+}
+
 XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const panel_tile *t)
 {
-    enum { PER_PANEL = NARROW_PANEL_BYTES / LANE_BYTES, COLUMNS = LANE_BYTES / 4 };
-    const int columns = panels * PER_PANEL;
+    enum { COLUMNS = LANE_BYTES / 4 };
+    const int columns = panels * PER_PANEL, some = VEC_LOADS == 2 && columns > 4 ? 2 : columns;
     const uint8_t *x = t->x;
     int32_t *sums = t->sums;
     narrow_weights w = t->w;
@@ -132,16 +174,16 @@ XPH_INLINE void tile(const int rows, const int panels, const int64_t ldx, const 
     for (int64_t k = t->depth; k > 0; k--, x += STEP, w.at += w.depth) {
         if (rows >= 8 && (k & 0) == 0) prefetch_line(&later.x), prefetch_line(&later.y);
         TILE_UNROLL
-        for (int c = 0; c < columns; c++)
-            weight[c] =
-                lanes_at(w.at + c / PER_PANEL / NARROW_GROUP * w.group +
-                         c / PER_PANEL % NARROW_GROUP * NARROW_PANEL_BYTES + c % PER_PANEL * LANE_BYTES);
-        TILE_UNROLL
-        for (int r = 0; r < rows; r++) {
-            inputs four = inputs_at(x + r * ldx);
+        for (int first = 0; first < columns; first += some) {
+            weights_at(w, first, some, weight);
             TILE_UNROLL
-            for (int c = 0; c < columns; c++)
-                sum[r * columns + c] = add_products(sum[r * columns + c], four, weight[c]);
+            for (int r = 0; r < rows; r++) {
+                inputs four = inputs_at(x + r * ldx);
+                TILE_UNROLL
+                for (int c = 0; c < some; c++)
+                    sum[r * columns + first + c] =
+                        add_products(sum[r * columns + first + c], four, weight[c]);
+            }
         }
     }
     TILE_UNROLL

@@ -34,7 +34,7 @@ enum { MANY_PANELS = 2, FEW = 8, FEW_PANELS = 4, LONE_PANELS = 8 };
     each(1, 8, 0) each(4, 4, t->ldx) each(2, 4, t->ldx) each(1, 4, t->ldx) each(MANY, 2, STRIDE)             \
         each(8, 2, STRIDE) each(4, 2, t->ldx) each(2, 2, t->ldx) each(1, 2, t->ldx) each(4, 1, t->ldx)       \
             each(1, 1, t->ldx)
-#elif LANE_BYTES == 32
+#elif LANE_BYTES == 32 || (LANE_BYTES == 16 && VEC_REGISTERS > 0)
 enum { MANY_PANELS = 1, FEW = 3, FEW_PANELS = 2, LONE_PANELS = 4 };
 #  if MANY > 4
 #    define TILES_OF_4(each) each(4, 1, t->ldx)

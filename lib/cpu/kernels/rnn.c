@@ -155,10 +155,14 @@ XPH_INLINE void gates_alone(const walk *w, const int some, int g, int64_t r, int
     XPH_UNROLL
     for (int i = 0; i < some * EACH; i++) sum[i] = vec_load(bias + i / EACH * hidden + i % EACH * VEC);
     for (int64_t k = 0; k < hidden; k++, b += P) {
-        vec x = vec_all(h[k]);
+        multiplier x = multiplier_of(h[k]);
         XPH_UNROLL
-        for (int i = 0; i < some * EACH; i++)
-            sum[i] = vec_fma(x, vec_load(b + i / EACH * hidden * hidden + i % EACH * VEC), sum[i]);
+        for (int i = 0; i < some * EACH; i += VEC_LOADS) {
+            vec loaded[VEC_LOADS];
+            vecs_load(loaded, VEC_LOADS, b + i / EACH * hidden * hidden + i % EACH * VEC);
+            XPH_UNROLL
+            for (int j = 0; j < VEC_LOADS; j++) sum[i + j] = vec_fma_by(x, loaded[j], sum[i + j]);
+        }
     }
     XPH_UNROLL
     for (int i = 0; i < some * EACH; i++) vec_store(to + g * P + i * VEC, sum[i]);

@@ -39,7 +39,7 @@ XPH_INLINE int64_t next_streams(int64_t left)
     return blocks_of(left, blocks_of(left, MOST_STREAMS));
 }
 
-enum { STRIP = VEC_BYTES > 16 ? 6 : 2 }; /* rows of a strip at most */
+enum { STRIP = VEC_REGISTERS > 0 ? 6 : 2 }; /* rows of a strip at most */
 
 /* Rows of the next strip when so many are left, as even as they get. */
 XPH_INLINE int64_t strip_rows(int64_t left)
@@ -127,9 +127,9 @@ XPH_INLINE void prefetch_some(prefetches *all)
 /* ---- products ---- */
 
 enum {
-    SUMS = VEC_BYTES == 64   ? 24
-           : VEC_BYTES == 32 ? 12
-                             : 4,
+    SUMS = VEC_REGISTERS == 32   ? 24
+           : VEC_REGISTERS == 16 ? 12
+                                 : 4,
     MOST_VECS = 4 /* registers of columns */
 };
 
@@ -153,7 +153,7 @@ XPH_INLINE void step(const int rows, const int vecs, const real *const *a, int64
     }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
-        vec x = vec_all(a[r / 3][r % 3 * lda + k]);
+        multiplier x = multiplier_of(a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
         for (int c = 0; c < vecs; c++) VEC_FMA_HELD(sum[r * vecs + c], x, w[c]);
     }
@@ -216,7 +216,7 @@ XPH_INLINE int vecs_of(const int rows)
   }
 RNN_TILE(1)
 RNN_TILE(2)
-#if VEC_BYTES > 16
+#if VEC_REGISTERS > 0
 RNN_TILE(3)
 RNN_TILE(4)
 RNN_TILE(5)

@@ -217,36 +217,39 @@ static void scan_run(const void *args, int64_t begin, int64_t end)
 
 /* ---- one frame ---- */
 
-#if VEC_BYTES > 16
+#if VEC_REGISTERS > 0
 /* Nothing is transposed: the states of a channel lie in the lanes, as in memory, QUARTERS chains of four to a
  * register; only for the sums channels meet. The same operations on every number, so the same bits. */
 enum { QUARTERS = VEC / CHAINS, STEP_STATES = 16 };
 
 /* The channels of a group in one frame. Softplus and SiLU are taken for all of them together: alone each would
  * wait for itself. */
-typedef struct step_place {
-    const group *g;
+typedef struct step_rows {
     const real *in; /* states of the first of VEC channels */
     real *out;      /* or NULL */
     int64_t ld_in;  /* 0: in is one channel of zeros */
     const real *rates;
-    int64_t ld_rates;                         /* 0: all channels have those of one */
+    int64_t ld_rates; /* 0: all channels have those of one */
+    const real *b, *c;
+} step_rows;
+typedef struct step_place {
+    const group *g;
+    step_rows rows;
     real fall[WIDE], inflow[WIDE], sum[WIDE]; /* -delta, delta x, sum_n c[n] h[n] */
 } step_place;
 
 /* VEC of the states of channel c + k: from n on. */
-XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool given, int64_t c, int64_t k,
-                           int64_t n)
+XPH_INLINE vec step_states(const step_place *p, const step_rows *rows, const int64_t states, const bool given,
+                           int64_t c, int64_t k, int64_t n)
 {
     const xph_scan_args *a = p->g->a;
-    const real *b = (const real *)a->b + p->g->stream * a->ldb;
-    vec rate = vec_load(p->rates + (c + k) * (given ? states : p->ld_rates) + n);
+    vec rate = vec_load(rows->rates + (c + k) * (given ? states : rows->ld_rates) + n);
     if (!given && !a->decay && !a->fixed) rate = rate_of(rate);
     if (!given && a->plain_a) rate = -rate;
     vec decay = vec_exp2_falling(vec_all(p->fall[c + k]) * rate);
-    vec next =
-        vec_fma(decay, vec_load(p->in + (c + k) * p->ld_in + n), vec_all(p->inflow[c + k]) * vec_load(b + n));
-    if (given || p->out) vec_store(p->out + (c + k) * states + n, next);
+    vec next = vec_fma(decay, vec_load(rows->in + (c + k) * rows->ld_in + n),
+                       vec_all(p->inflow[c + k]) * vec_load(rows->b + n));
+    if (given || rows->out) vec_store(rows->out + (c + k) * states + n, next);
     return next;
 }
 
@@ -255,8 +258,7 @@ XPH_INLINE vec step_states(const step_place *p, const int64_t states, const bool
 XPH_INLINE vec step_sums(const step_place *p, const int64_t states, const bool given, int64_t at,
                          const int64_t count)
 {
-    const xph_scan_args *a = p->g->a;
-    const real *c = (const real *)a->c + p->g->stream * a->ldc;
+    const step_rows rows = p->rows; /* any store might change what is not here */
     vec sum[CHAINS] = {{0}};
     for (int64_t i = 0; i < CHAINS; i++) {
         for (int64_t n = 0; n < states; n += VEC) {
@@ -264,12 +266,12 @@ XPH_INLINE vec step_sums(const step_place *p, const int64_t states, const bool g
             XPH_UNROLL
             for (int64_t l = 0; l < QUARTERS; l++) {
                 int64_t k = CHAINS * l + i;
-                q[l] = k < count ? step_states(p, states, given, at, k, n) : vec_all(0.0f);
+                q[l] = k < count ? step_states(p, &rows, states, given, at, k, n) : vec_all(0.0f);
             }
             vec_transpose_quarters(q); /* [channel][quarter] to [quarter][channel] */
             XPH_UNROLL
             for (int64_t l = 0; l < QUARTERS; l++)
-                sum[i] = vec_fma(vec_repeat_four(c + n + l * CHAINS), q[l], sum[i]);
+                sum[i] = vec_fma(vec_repeat_four(rows.c + n + l * CHAINS), q[l], sum[i]);
         }
     }
     return vec_sum_fours(sum);
@@ -295,12 +297,14 @@ static void step_enter(step_place *p, real buffer[MOST_STATES])
     const real *in = resets(g, 0) ? NULL : state_of(g, a->state_in);
     real *out = state_of(g, a->state_out);
     const int64_t first = g->channel * a->states;
-    p->in = in ? in + first : zeros;
-    p->ld_in = in ? a->states : 0;
-    p->out = out ? out + first : NULL;
-    p->ld_rates = a->fixed ? 0 : a->states;
+    p->rows.in = in ? in + first : zeros;
+    p->rows.ld_in = in ? a->states : 0;
+    p->rows.out = out ? out + first : NULL;
+    p->rows.ld_rates = a->fixed ? 0 : a->states;
     for (int64_t n = 0; a->fixed && n < a->states; n++) buffer[n] = fixed_rate(n);
-    p->rates = a->fixed ? buffer : (const real *)(a->decay ? a->decay : a->a_log) + first;
+    p->rows.rates = a->fixed ? buffer : (const real *)(a->decay ? a->decay : a->a_log) + first;
+    p->rows.b = (const real *)a->b + g->stream * a->ldb;
+    p->rows.c = (const real *)a->c + g->stream * a->ldc;
     if (a->plain_delta)
         step_deltas(p, true);
     else
@@ -325,7 +329,7 @@ static void step_group(const group *g)
     step_place p = {.g = g};
     real buffer[MOST_STATES];
     step_enter(&p, buffer);
-    bool given = a->decay && !a->plain_a && p.out && a->states == STEP_STATES;
+    bool given = a->decay && !a->plain_a && p.rows.out && a->states == STEP_STATES;
     for (int64_t c = 0; c < g->count; c += VEC) {
         int64_t count = int_min(VEC, g->count - c);
         vec_store(p.sum + c, given && count == VEC ? step_sums(&p, STEP_STATES, true, c, VEC)
@@ -352,7 +356,7 @@ static void step_run(const void *args, int64_t begin, int64_t end)
 #endif
 
 const xph_candidate XPH_LIST(scan)[] = {
-#if VEC_BYTES > 16
+#if VEC_REGISTERS > 0
     {.name = XPH_LABEL("scan_step"), .accepts = step_accepts, .phase = {{all_groups, step_run}}},
 #endif
     {.name = XPH_LABEL("scan"),

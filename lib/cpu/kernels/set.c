@@ -9,10 +9,12 @@
 #define LEVEL_f64_avx2       XPH_ISA_AVX2
 #define LEVEL_f32_avx2       XPH_ISA_AVX2
 #define LEVEL_f32_avx512     XPH_ISA_AVX512
+#define LEVEL_f32_neon       XPH_ISA_NEON
 /* These have instructions for products of narrow numbers only; all else is that of XPH_BASE_SET. */
 #define LEVEL_f32_avx2vnni   XPH_ISA_AVX2_VNNI
 #define LEVEL_f32_avx512vnni XPH_ISA_AVX512_VNNI
 #define LEVEL_f32_avx512bf16 XPH_ISA_AVX512_BF16
+#define LEVEL_f32_neondot    XPH_ISA_NEON_DOT
 
 #define ENTRY(NAME, op) [XPH_OP_##NAME] = XPH_LIST(op),
 #if defined(XPH_BASE_SET)

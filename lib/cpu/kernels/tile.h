@@ -18,16 +18,11 @@
 #include "cpu/kernels/real.h"
 #include "cpu/simd/vec.h"
 
-/* Sums in registers; the widest tile of STRIP rows has all of them. */
-#if VEC_BYTES == 64
-enum { TILE_SUMS = 24 };
-#else
-enum { TILE_SUMS = 12 };
-#endif
 enum {
+    TILE_SUMS = VEC_REGISTERS == 32 ? 24 : 12, /* in registers; the widest tile of STRIP rows has all of them */
     STRIP = 6,       /* rows of a tile at most */
     TILE_STEPS = 8,  /* of the depth between two prefetches */
-    TILE_WIDTHS = 4, /* 1, 2, 4, 8 registers */
+    TILE_WIDTHS = VEC_REGISTERS == 32 && VEC == 4 ? 5 : 4, /* 1, 2, 4, 8, 16 registers */
     LINE = 64 / (int)sizeof(real)
 };
 
@@ -65,23 +60,29 @@ typedef void (*tile_fn)(const tile_job *job);
 XPH_INLINE void tile_step(const int rows, const int vecs, const bool transposed, const real *const *a,
                           int64_t lda, int64_t k, const real *b, vec *sum)
 {
+    multiplier x[STRIP];
     vec held[STRIP];
     if (rows == 1) { /* every column is used once, where it is loaded */
-        held[0] = vec_all(transposed ? a[0][k * lda] : a[0][k]);
+        x[0] = multiplier_of(transposed ? a[0][k * lda] : a[0][k]);
+        const int some = vecs < VEC_LOADS ? vecs : VEC_LOADS;
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) sum[c] = vec_fma(held[0], vec_load(b + c * VEC), sum[c]);
+        for (int c = 0; c < vecs; c += some) {
+            vecs_load(held, some, b + c * VEC);
+            XPH_UNROLL
+            for (int i = 0; i < some; i++) sum[c + i] = vec_fma_by(x[0], held[i], sum[c + i]);
+        }
         return;
     }
     if (rows < vecs) {
         XPH_UNROLL
         for (int r = 0; r < rows; r++)
-            held[r] = vec_all(transposed ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
+            x[r] = multiplier_of(transposed ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
         for (int c = 0; c < vecs; c++) {
             vec column = vec_load(b + c * VEC);
             VEC_HOLD(column);
             XPH_UNROLL
-            for (int r = 0; r < rows; r++) VEC_FMA_HELD(sum[r * vecs + c], held[r], column);
+            for (int r = 0; r < rows; r++) VEC_FMA_HELD(sum[r * vecs + c], x[r], column);
         }
         return;
     }
@@ -92,9 +93,9 @@ XPH_INLINE void tile_step(const int rows, const int vecs, const bool transposed,
     }
     XPH_UNROLL
     for (int r = 0; r < rows; r++) {
-        vec x = vec_all(transposed ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
+        x[r] = multiplier_of(transposed ? a[0][k * lda + r] : a[r / 3][r % 3 * lda + k]);
         XPH_UNROLL
-        for (int c = 0; c < vecs; c++) VEC_FMA_HELD(sum[r * vecs + c], x, held[c]);
+        for (int c = 0; c < vecs; c++) VEC_FMA_HELD(sum[r * vecs + c], x[r], held[c]);
     }
 }
 
@@ -159,8 +160,8 @@ TILE_INLINE void tile(const int rows, const int vecs, const bool transposed, con
     vec sum[TILE_SUMS];
     int64_t k = 0;
     tile_start(rows, vecs, job, sum);
-    /* few rows wait for b alone: a short loop, which the processor reads ahead of; small registers, none */
-    for (; VEC_BYTES > 16 && (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
+    /* few rows wait for b alone: a short loop, which the processor reads ahead of; unknown registers, none */
+    for (; VEC_REGISTERS > 0 && (rows > 3 || VEC_BYTES < 64) && k + TILE_STEPS <= depth; k += TILE_STEPS) {
         if (rows > 3) tile_prefetch(rows, lines, job, k);
         if (transposed) { /* rows that lie apart have no addresses ready made */
             for (int step = 0; step < TILE_STEPS; step++, b += ldb)

@@ -1,9 +1,10 @@
 /* The vectors of vec.h in AVX-512 (F, BW, DQ, VL): 16 floats. */
 #include <immintrin.h>
 
-enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 1, VEC_ABREAST = 1 };
+enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 1, VEC_ABREAST = 1, VEC_LOADS = 1 };
 
 #define VEC_HOLD(x)             __asm__("" : "+v"(x))
+#define VEC_HOLD_TWO(x, y)      __asm__("" : "+v"(x), "+v"(y))
 #define VEC_FMA_HELD(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 
 XPH_INLINE vec vec_all(real x)
@@ -13,6 +14,15 @@ XPH_INLINE vec vec_all(real x)
 XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+typedef vec multiplier;
+XPH_INLINE multiplier multiplier_of(real x)
+{
+    return vec_all(x);
+}
+XPH_INLINE vec vec_fma_by(multiplier a, vec b, vec c)
+{
+    return vec_fma(a, b, c);
 }
 XPH_INLINE vec vec_sqrt(vec x)
 {

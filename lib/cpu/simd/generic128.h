@@ -1,9 +1,10 @@
 /* The vectors of vec.h in 16 bytes, by the compiler's own vectors: 4 floats or 2 doubles, on every processor. A fused
  * multiply-add is taken lane by lane; where the processor has one, compilers join these. */
 
-enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 0, VEC_ABREAST = 1 };
+enum { VEC_NARROW = 1, VEC_NEAR_PAYS = 0, VEC_ABREAST = 1, VEC_LOADS = 1 };
 
 #define VEC_HOLD(x)             (void)(x)
+#define VEC_HOLD_TWO(x, y)      (void)(x), (void)(y)
 #define VEC_FMA_HELD(sum, a, b) sum = vec_fma(a, b, sum)
 
 XPH_INLINE vec vec_all(real x)
@@ -16,6 +17,15 @@ XPH_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     for (int i = 0; i < VEC; i++) c[i] = FMA(a[i], b[i], c[i]);
     return c;
+}
+typedef vec multiplier;
+XPH_INLINE multiplier multiplier_of(real x)
+{
+    return vec_all(x);
+}
+XPH_INLINE vec vec_fma_by(multiplier a, vec b, vec c)
+{
+    return vec_fma(a, b, c);
 }
 XPH_INLINE vec vec_sqrt(vec x)
 {

@@ -1,5 +1,5 @@
 /* Vectors of reals. A kernel says what is computed, a set of vectors how a processor does it: a new processor is a new
- * file beside avx512.h, avx2.h and generic128.h with all functions of the list below, and the line in this one that
+ * file beside avx512.h, avx2.h, neon.h and generic128.h with all functions of the list below, and the line in this one that
  * takes it; no kernel changes.
  *
  * A vec has VEC lanes: 64 or 32 bytes of floats, else 16 bytes of floats or doubles. Every lane is an output of its
@@ -9,6 +9,8 @@
  *
  *   vec_all(x)                      x in every lane
  *   vec_fma(a, b, c)                a b + c, rounded once
+ *   multiplier_of(x)                a number that multiplies many vectors, as a multiply-add takes it
+ *   vec_fma_by(a, b, c)             a b + c of a multiplier a
  *   vec_sqrt(x)                     correctly rounded
  *   vec_max(a, b), vec_min(a, b)    a > b ? a : b, a < b ? a : b: b where they are equal or one is NaN
  *   vec_within(x, limit)            x, but at most limit and at least -limit; of NaN NaN or a number
@@ -23,7 +25,9 @@
  *   vec_top(v)                      the largest lane; none is NaN
  *   vec_sum_rows(row)               lane i: vec_sum(row[i]) of VEC vectors
  *   VEC_HOLD(x)                     keeps x in a register where compilers would rather load it again each time
- *   VEC_FMA_HELD(sum, a, b)         sum = vec_fma(a, b, sum), with nothing moved between registers
+ *   VEC_HOLD_TWO(x, y)              both, at the same time
+ *   VEC_LOADS                       2: two vectors that lie behind each other are one load, if neither waits for its use
+ *   VEC_FMA_HELD(sum, a, b)         sum = vec_fma_by(a, b, sum), with nothing moved between registers
  *
  * In single precision only, where quarters are the 16 bytes of four floats:
  *
@@ -51,12 +55,20 @@
 
 #include <stdbool.h>
 
+/* VEC_REGISTERS: how many a kernel may fill, 0 where the compiler's own vectors are used and nobody knows. XPH_NEON is of
+ * the sets of AArch64, whose reference has Advanced SIMD too, as every compiler for it. */
 #if defined(XPH_REAL_F32) && defined(__AVX512F__)
-#  define VEC_BYTES 64
+#  define VEC_BYTES     64
+#  define VEC_REGISTERS 32
 #elif defined(XPH_REAL_F32) && defined(__AVX2__) && defined(__FMA__)
-#  define VEC_BYTES 32
+#  define VEC_BYTES     32
+#  define VEC_REGISTERS 16
+#elif defined(XPH_REAL_F32) && defined(XPH_NEON)
+#  define VEC_BYTES     16
+#  define VEC_REGISTERS 32
 #else
-#  define VEC_BYTES 16
+#  define VEC_BYTES     16
+#  define VEC_REGISTERS 0
 #endif
 
 typedef real vec __attribute__((vector_size(VEC_BYTES)));
@@ -70,9 +82,9 @@ typedef int64_t vec_int __attribute__((vector_size(VEC_BYTES)));
 #endif
 enum { VEC = VEC_BYTES / sizeof(real) };
 
-/* Without wide registers there is nothing to keep in them, and a compiler that must unroll such loops, with a
+/* Without registers that are known there is nothing to keep in them, and a compiler that must unroll such loops, with a
  * sanitizer's checks in each iteration, needs minutes for a file. */
-#if VEC_BYTES == 16 || defined(EXPHIL_SANITIZE)
+#if VEC_REGISTERS == 0 || defined(EXPHIL_SANITIZE)
 #  define XPH_UNROLL
 #elif defined(__clang__)
 #  define XPH_UNROLL _Pragma("clang loop unroll(full)")
@@ -124,12 +136,20 @@ XPH_INLINE void quarter_transpose(quarter x[4])
 #  include "cpu/simd/avx512.h"
 #elif VEC_BYTES == 32
 #  include "cpu/simd/avx2.h"
+#elif VEC_REGISTERS > 0
+#  include "cpu/simd/neon.h"
 #else
 #  include "cpu/simd/generic128.h"
 #endif
 
 /* ---- what follows from these ---- */
 
+/* `count` vectors, a constant of at most VEC_LOADS, that lie behind each other; all are used soon. */
+XPH_INLINE void vecs_load(vec *v, const int count, const real *from)
+{
+    for (int i = 0; i < count; i++) v[i] = vec_load(from + i * VEC);
+    if (count == 2) VEC_HOLD_TWO(v[0], v[1]);
+}
 /* x < low ? low : x; a NaN in x stays. */
 XPH_INLINE vec vec_at_least(vec x, vec low)
 {
@@ -140,5 +160,16 @@ XPH_INLINE vec vec_at_most(vec x, vec high)
 {
     return vec_min(high, x);
 }
+#if !defined(VEC_HAS_LIMITS)
+/* The same for limits that are numbers other than 0. */
+XPH_INLINE vec vec_not_below(vec x, real low)
+{
+    return vec_max(vec_all(low), x);
+}
+XPH_INLINE vec vec_not_above(vec x, real high)
+{
+    return vec_min(vec_all(high), x);
+}
+#endif
 
 #endif

@@ -31,7 +31,7 @@ XPH_INLINE vec vec_power_of_two(vec shifted)
 XPH_INLINE void vecs_exp2_falling(vec *x, const int64_t count, const bool near)
 {
     vec whole[MOST_ABREAST], q[MOST_ABREAST];
-    if (!near) EACH_VEC(i, count) x[i] = vec_at_least(x[i], vec_all(-126.0f));
+    if (!near) EACH_VEC(i, count) x[i] = vec_not_below(x[i], -126.0f);
     EACH_VEC(i, count) x[i] = vec_floor_parts(x[i], &whole[i]);
     EACH_VEC(i, count) q[i] = vec_fma(vec_all(FALL_5), x[i], vec_all(FALL_4));
     EACH_VEC(i, count) q[i] = vec_fma(q[i], x[i], vec_all(FALL_3));
@@ -61,7 +61,7 @@ XPH_INLINE vec vec_exp_within(vec c)
 
 XPH_INLINE vec vec_exp(vec x)
 {
-    return vec_exp_within(vec_at_least(vec_at_most(x, vec_all(EXP_HIGHEST)), vec_all(EXP_LOWEST)));
+    return vec_exp_within(vec_not_below(vec_not_above(x, EXP_HIGHEST), EXP_LOWEST));
 }
 
 XPH_INLINE void vecs_exp_minus(vec *x, vec *power, const int64_t count, float above, float unit)
@@ -87,14 +87,14 @@ XPH_INLINE vec vec_exp_minus(vec x, float above, float unit, vec *power)
 
 XPH_INLINE vec vec_minus_within(vec x, float lowest)
 {
-    return vec_at_least(vec_at_most(x, vec_all(MINUS_HIGHEST)), vec_all(lowest));
+    return vec_not_below(vec_not_above(x, MINUS_HIGHEST), lowest);
 }
 
 /* e^-|x| */
 XPH_INLINE void vecs_exp_down(vec *x, const int64_t count)
 {
     vec power[MOST_ABREAST];
-    EACH_VEC(i, count) x[i] = vec_at_most(vec_abs(x[i]), vec_all(-MINUS_LOWEST));
+    EACH_VEC(i, count) x[i] = vec_not_above(vec_abs(x[i]), -MINUS_LOWEST);
     vecs_exp_minus(x, power, count, 126.0f, 2.0f);
     EACH_VEC(i, count) x[i] *= power[i];
 }
@@ -187,7 +187,7 @@ XPH_INLINE vec vec_log1p_unit(vec x)
 
 XPH_INLINE vec vec_tanh(vec x)
 {
-    vec r, c = -vec_at_most(vec_abs(x), vec_all(20.0f));
+    vec r, c = -vec_not_above(vec_abs(x), 20.0f);
     vec scale = vec_power_of_two(vec_exp_reduce(c + c, vec_all(127.0f), &r));
     vec q = vec_fma(vec_all(TANH_6), r, vec_all(TANH_5));
     q = vec_fma(q, r, vec_all(TANH_4));
