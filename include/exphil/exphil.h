@@ -204,9 +204,9 @@ typedef struct exphil_context_config {
     exphil_cancel_fn cancel; /* NULL: never */
     void *cancel_user;
     const char *device; /* "cpu", "cuda", "cuda:0" or "auto", which tries CUDA first; NULL: "cpu" */
-    /* highest instruction set to use: "ref", "avx2", "avx512"; "avx2vnni" and "avx512vnni" add products of
-     * int8, "avx512bf16" products of bfloat16. NULL: the best that this processor has. The results have
-     * the same bits in all */
+    /* highest instruction set to use: "ref", "avx2", "avx512", on AArch64 "neon"; "avx2vnni", "avx512vnni"
+     * and "neondot" add products of int8, "avx512bf16" products of bfloat16. NULL: the best that this
+     * processor has. The results have the same bits in all */
     const char *cpu_isa;
     /* folder of libexphil_cuda.so. NULL: $EXPHIL_BACKEND_DIR, then inside or beside this library, then
      * libdir */

@@ -36,23 +36,28 @@ typedef struct trunk_job {
 XPH_INLINE void trunk_step(const trunk_job *job, int64_t at, bool whole, int rows, int classes,
                            vec lane[TRUNK_SUMS][LANE_VECS])
 {
+    const int some = whole ? VEC_LOADS : 1;
     XPH_UNROLL
-    for (int k = 0; k < LANE_VECS; k++) {
+    for (int k = 0; k < LANE_VECS; k += some) {
         int64_t from = at + k * VEC;
-        vec v[TRUNK_SUMS];
+        vec v[TRUNK_SUMS][VEC_LOADS], h[VEC_LOADS];
         XPH_UNROLL
         for (int c = 0; c < classes; c++) {
             const real *row = job->v + c * job->width + from;
-            v[c] = whole ? vec_load(row) : vec_load_part(row, int_max(0, job->columns - from));
-            if (rows > 1) VEC_HOLD(v[c]);
+            if (whole)
+                vecs_load(v[c], some, row);
+            else
+                v[c][0] = vec_load_part(row, int_max(0, job->columns - from));
+            if (rows > 1) VEC_HOLD(v[c][0]);
         }
         XPH_UNROLL
         for (int r = 0; r < rows; r++) {
-            vec h = vec_load(job->hidden + r * TRUNK_COLUMNS + from);
-            if (classes > 1) VEC_HOLD(h);
+            vecs_load(h, some, job->hidden + r * TRUNK_COLUMNS + from);
+            if (classes > 1) VEC_HOLD(h[0]);
             XPH_UNROLL
             for (int c = 0; c < classes; c++)
-                lane[r * classes + c][k] = vec_fma(v[c], h, lane[r * classes + c][k]);
+                for (int j = 0; j < some; j++)
+                    lane[r * classes + c][k + j] = vec_fma(v[c][j], h[j], lane[r * classes + c][k + j]);
         }
     }
 }

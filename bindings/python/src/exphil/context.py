@@ -45,7 +45,7 @@ def context_config(
 class Context(Handle):
     """Where models live and compute. May be shared by threads.
 
-    device is "cpu" (None), "cuda", "cuda:0" or "auto". cpu_isa caps the instruction set ("ref", "avx2", "avx512").
+    device is "cpu" (None), "cuda", "cuda:0" or "auto". cpu_isa caps the instruction set ("ref", "avx2", "avx512", "neon").
     threads is the size of the pool: 0 one per core, 1 the calling thread only. Log lines go to logger (None: the one
     called "exphil") when the call that made them returns.
 

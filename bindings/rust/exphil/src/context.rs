@@ -131,7 +131,7 @@ impl ContextBuilder {
         self
     }
 
-    /// Caps the instruction set: `"ref"`, `"avx2"`, `"avx512"`. The bits are the same in all.
+    /// Caps the instruction set: `"ref"`, `"avx2"`, `"avx512"`, `"neon"`. The bits are the same in all.
     pub fn cpu_isa(mut self, isa: &str) -> Self {
         self.cpu_isa = Some(isa.to_string());
         self
