@@ -1,8 +1,9 @@
 /* The machine as this process sees it, on Linux: cores and memory. */
 #define _GNU_SOURCE
-#include "base/base.h"
+#include "base/system.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 int32_t xph_cpu_count(void)
@@ -15,6 +16,12 @@ int32_t xph_cpu_count(void)
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (int32_t)online : 1;
+}
+
+bool xph_machine_multiplies(void)
+{
+    const unsigned long dot_products = 1ul << 20; /* HWCAP_ASIMDDP of AArch64 */
+    return (getauxval(AT_HWCAP) & dot_products) != 0;
 }
 
 int64_t xph_memory_total(void)

@@ -13,6 +13,12 @@ int32_t xph_cpu_count(void)
     return count > 0 ? count : 1;
 }
 
+bool xph_machine_multiplies(void)
+{
+    const DWORD dot_products = 43; /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, which older headers lack */
+    return IsProcessorFeaturePresent(dot_products);
+}
+
 int64_t xph_memory_total(void)
 {
     MEMORYSTATUSEX status = {.dwLength = sizeof status};

@@ -1,5 +1,5 @@
 /* What the processor can do. */
-#include "base/base.h"
+#include "base/system.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,36 +87,15 @@ void xph_cpu_name(char *name, size_t bytes)
 
 #elif defined(XPH_HAVE_ARM_SETS)
 
-/* Advanced SIMD is part of AArch64, its products of int8 (FEAT_DotProd) are not. */
-#  if defined(__linux__)
-#    include <sys/auxv.h>
-static bool has_products(void)
-{
-    return (getauxval(AT_HWCAP) & UINT64_C(1) << 20) != 0; /* HWCAP_ASIMDDP */
-}
-#  elif defined(__APPLE__)
-#    include <sys/sysctl.h>
-static bool has_products(void)
-{
-    int there = 0;
-    size_t bytes = sizeof there;
-    return sysctlbyname("hw.optional.arm.FEAT_DotProd", &there, &bytes, NULL, 0) == 0 && there;
-}
-#  else
-static bool has_products(void)
-{
-    return false;
-}
-#  endif
-
+/* Advanced SIMD is part of AArch64, products of int8 are not. */
 bool xph_cpu_has(xph_isa level)
 {
-    return level == XPH_ISA_REF || level == XPH_ISA_NEON || (level == XPH_ISA_NEON_DOT && has_products());
+    return level == XPH_ISA_REF || level == XPH_ISA_NEON || (level == XPH_ISA_NEON_DOT && xph_machine_multiplies());
 }
 
 xph_isa xph_cpu_detect(void)
 {
-    return has_products() ? XPH_ISA_NEON_DOT : XPH_ISA_NEON;
+    return xph_machine_multiplies() ? XPH_ISA_NEON_DOT : XPH_ISA_NEON;
 }
 
 void xph_cpu_name(char *name, size_t bytes)

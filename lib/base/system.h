@@ -73,6 +73,11 @@ int64_t xph_process_number(void); /* another one in a forked child; 0 where noth
  * is none, or the program runs with more rights than its user has. */
 int64_t xph_environment(const char *name, char *value, size_t bytes);
 
+/* ---- the machine (machine.c) ---------------------------------------------------------------------------- */
+
+/* To be asked on AArch64 only: whether the processor has products of int8 (FEAT_DotProd). */
+bool xph_machine_multiplies(void);
+
 /* ---- shared libraries (library.c) ---------------------------------------------------------------------- */
 
 /* NULL: reason[bytes] says why. */
