@@ -234,12 +234,21 @@ static int32_t rename_once(const wchar_t *from, const wchar_t *to)
     return MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : last_errno();
 }
 
+/* Refused here: not every file system does. */
+static bool read_only(const wchar_t *path)
+{
+    const DWORD attributes = GetFileAttributesW(path);
+    return attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_READONLY;
+}
+
 static int32_t rename_file(void *user, const char *from, const char *to)
 {
     (void)user;
     int32_t rc = 0;
     wchar_t *wide = xph_wide_path(from, &rc), *target = wide ? xph_wide_path(to, &rc) : NULL;
-    for (int i = 0; target && i < RENAME_ATTEMPTS; i++) {
+    const bool refused = target && read_only(target);
+    if (refused) rc = EACCES;
+    for (int i = 0; target && !refused && i < RENAME_ATTEMPTS; i++) {
         if (i > 0) Sleep(1u << (i - 1));
         rc = rename_once(wide, target);
         if (rc != EBUSY && rc != EACCES) break;
@@ -296,9 +305,10 @@ static int32_t list_wide(const wchar_t *folder, int32_t (*name)(void *to, const 
         rc = each_name(search, &found, name, to);
         FindClose(search);
     } else {
+        const bool none = GetLastError() == ERROR_FILE_NOT_FOUND; /* in the root of an empty drive */
         rc = last_errno();
-        if (rc == ENOENT && kind_of_wide(folder, &kind) == 0)
-            rc = kind == EXPHIL_IO_FOLDER ? 0 : kind == EXPHIL_IO_FILE ? ENOTDIR : ENOENT;
+        if (kind_of_wide(folder, &kind) == 0)
+            rc = kind == EXPHIL_IO_FILE ? ENOTDIR : kind == EXPHIL_IO_FOLDER && none ? 0 : rc;
     }
     HeapFree(GetProcessHeap(), 0, pattern);
     return rc;
