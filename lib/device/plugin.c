@@ -105,7 +105,9 @@ exphil_status xph_plugin_load(const char *kind, const char *folder, const xph_ho
         if (xph_environment("EXPHIL_BACKEND_DIR", place, sizeof place) > 0) try_folder(&search, place);
         try_builtin(&search);
         if (xph_library_folder(place, sizeof place)) try_folder(&search, place);
+#ifndef _WIN32 /* where it is no folder of the system's: anybody may make one of that name on a drive */
         try_folder(&search, XPH_LIBDIR);
+#endif
     }
     if (!search.found)
         return xph_fail(error, search.worst, "no %s backend%s: %s", kind,
