@@ -54,9 +54,9 @@ static void divide(number *n, int32_t bits)
 enum { DIGITS = 17, MANTISSA_BITS = 52, LEAST_EXPONENT = -1074 };
 
 typedef struct digits {
-    char digit[DIGITS + 1]; /* the first of a number, the value of each */
-    bool more;              /* and not only zeros behind them */
-    int32_t exponent;       /* of ten, of the first */
+    uint8_t digit[DIGITS + 1]; /* the first of a number, the value of each */
+    bool more;                 /* and not only zeros behind them */
+    int32_t exponent;          /* of ten, of the first */
 } digits;
 
 static void exact_number(uint64_t bits, number *n)
@@ -91,7 +91,7 @@ static digits first_digits(const number *n)
             if (have == 0 && digit == 0) continue;
             if (have == 0) of.exponent = 9 * (WHOLE - 1 - i) + at;
             if (have <= DIGITS)
-                of.digit[have++] = (char)digit;
+                of.digit[have++] = (uint8_t)digit;
             else
                 of.more = of.more || digit;
         }
@@ -170,7 +170,7 @@ const char *xph_format_double(char *text, double value, int precision)
         const digits shorter = rounded(&all, some);
         double back;
         write_digits(to, &shorter, some);
-        if (xph_parse_double(text, &back) && memcmp(&back, &value, sizeof back) == 0) break;
+        if (xph_parse_double(text, &back) && back == value) break;
     }
     return text;
 }
@@ -218,18 +218,19 @@ static bool is_decimal(const char *c, decimal *found)
 static bool take_digits(const decimal *found, number *n)
 {
     static const uint32_t unit[9] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    const int64_t most = 9 * (int64_t)WHOLE, least = -9 * (int64_t)(PLACES - WHOLE);
     *n = (number){.first = PLACES, .end = 0};
     int64_t power = found->before + found->exponent;
     for (const char *c = found->digit; (*c >= '0' && *c <= '9') || *c == '.'; c++) {
         if (*c == '.') continue;
         power--;
         if (*c == '0') continue;
-        if (power >= 9 * WHOLE) return false;
-        if (power < -9 * (PLACES - WHOLE)) {
+        if (power >= most) return false;
+        if (power < least) {
             n->more = true;
             continue;
         }
-        const int64_t from_top = 9 * WHOLE - 1 - power;
+        const int64_t from_top = most - 1 - power;
         n->place[from_top / 9] += (uint32_t)(*c - '0') * unit[8 - from_top % 9];
         grow(n, (int32_t)(from_top / 9));
     }
@@ -261,7 +262,7 @@ static uint64_t nearest(number *n)
     enum { ONES = WHOLE - 1 };
     int32_t exponent = 0;
     if (n->first >= n->end) return 0; /* what may lie behind is far from half of the least */
-    while (n->first < ONES - 1) { /* down to less than 10^18, and at least 2^54 */
+    while (n->first < ONES - 1) {     /* down to less than 10^18, and at least 2^54 */
         const int32_t bits = n->first < ONES - 2 ? STEP : 5;
         divide(n, bits);
         exponent += bits;

@@ -36,10 +36,10 @@ struct exphil_context {
     exphil_log_level log_level;
     xph_isa isa;
     atomic_uint_fast64_t used, peak, allocations;
-    xph_lock pool_lock;        /* guards the making of the pool */
-    xph_pool *_Atomic pool;    /* made by the first call that has work for two */
-    atomic_int held;           /* xph_parallel_hold: more than 0 while work follows work */
-    void *attached;            /* of lib/device; goes to close */
+    xph_lock pool_lock;     /* guards the making of the pool */
+    xph_pool *_Atomic pool; /* made by the first call that has work for two */
+    atomic_int held;        /* xph_parallel_hold: more than 0 while work follows work */
+    void *attached;         /* of lib/device; goes to close */
     void (*close)(void *attached);
     xph_log_queue queue;
 };

@@ -189,7 +189,7 @@ static int32_t sync_folder(void *user, const char *path)
 }
 
 static int32_t list_folder(void *user, const char *folder, int32_t (*name)(void *to, const char *name),
-                          void *to)
+                           void *to)
 {
     (void)user;
     DIR *opened = opendir(folder);

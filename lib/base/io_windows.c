@@ -7,7 +7,7 @@
 #define LARGEST_TRANSFER ((size_t)1 << 30)
 #define CREATE_ATTEMPTS  16
 /* Whoever looks at new files (virus scanners, indexers) holds them for moments: half a second in all. */
-#define RENAME_ATTEMPTS 10
+#define RENAME_ATTEMPTS  10
 
 /* <winbase.h> of some SDKs lacks them (FILE_RENAME_INFO and FILE_DISPOSITION_INFO_EX, Windows 10 1607 and 1709). */
 #define RENAME_INFO_EX         ((FILE_INFO_BY_HANDLE_CLASS)22)
@@ -208,8 +208,8 @@ static int32_t rename_posix(const wchar_t *from, const wchar_t *to, bool *refuse
     memcpy(info->name, to, name_bytes);
     int32_t rc = 0;
     HANDLE handle = CreateFileW(
-        from, DELETE | SYNCHRONIZE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING,
-        FILE_ATTRIBUTE_NORMAL | FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_WRITE_THROUGH, NULL);
+        from, DELETE | SYNCHRONIZE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+        OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL | FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_WRITE_THROUGH, NULL);
     if (handle == INVALID_HANDLE_VALUE) {
         rc = last_errno();
     } else {
@@ -314,7 +314,8 @@ static int32_t list_wide(const wchar_t *folder, int32_t (*name)(void *to, const 
     return rc;
 }
 
-static int32_t list_folder(void *user, const char *folder, int32_t (*name)(void *to, const char *name), void *to)
+static int32_t list_folder(void *user, const char *folder, int32_t (*name)(void *to, const char *name),
+                           void *to)
 {
     (void)user;
     int32_t rc = 0;

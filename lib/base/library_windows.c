@@ -12,8 +12,8 @@ static HMODULE open_absolute(const char *path)
         return NULL;
     }
     /* What the library itself needs may lie beside it. */
-    HMODULE module = LoadLibraryExW(
-        wide, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    HMODULE module =
+        LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     xph_wide_free(wide);
     return module;
 }

@@ -63,9 +63,5 @@ void xph_thread_end(xph_running *thread)
 {
     (void)thread;
 }
-void xph_thread_yield(void)
-{
-}
-void xph_thread_step_back(void)
-{
-}
+void xph_thread_yield(void) {}
+void xph_thread_step_back(void) {}

@@ -90,7 +90,8 @@ void xph_cpu_name(char *name, size_t bytes)
 /* Advanced SIMD is part of AArch64, products of int8 are not. */
 bool xph_cpu_has(xph_isa level)
 {
-    return level == XPH_ISA_REF || level == XPH_ISA_NEON || (level == XPH_ISA_NEON_DOT && xph_machine_multiplies());
+    return level == XPH_ISA_REF || level == XPH_ISA_NEON ||
+           (level == XPH_ISA_NEON_DOT && xph_machine_multiplies());
 }
 
 xph_isa xph_cpu_detect(void)

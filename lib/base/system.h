@@ -90,16 +90,16 @@ void xph_library_close(void *library);
 bool xph_library_folder(char *folder, size_t bytes);
 
 #if defined(_WIN32)
-#  define XPH_PLUGIN_NAME "exphil_%s.dll"
-#  define XPH_LIBZSTD     "libzstd.dll"
+#  define XPH_PLUGIN_NAME  "exphil_%s.dll"
+#  define XPH_LIBZSTD      "libzstd.dll"
 #  define XPH_LIBZSTD_FROM " (beside the program or this library)"
 #elif defined(__APPLE__)
-#  define XPH_PLUGIN_NAME "libexphil_%s.dylib"
-#  define XPH_LIBZSTD     "libzstd.1.dylib"
+#  define XPH_PLUGIN_NAME  "libexphil_%s.dylib"
+#  define XPH_LIBZSTD      "libzstd.1.dylib"
 #  define XPH_LIBZSTD_FROM " (Homebrew: zstd)"
 #else
-#  define XPH_PLUGIN_NAME "libexphil_%s.so"
-#  define XPH_LIBZSTD     "libzstd.so.1"
+#  define XPH_PLUGIN_NAME  "libexphil_%s.so"
+#  define XPH_LIBZSTD      "libzstd.so.1"
 #  define XPH_LIBZSTD_FROM " (Debian: libzstd1)"
 #endif
 

@@ -132,7 +132,8 @@ static bool device(const wchar_t *name, size_t length)
  * follows a colon for a stream inside the file. */
 static bool plain_name(const wchar_t *name, size_t length)
 {
-    if (length == 0 || (length == 1 && name[0] == L'.') || (length == 2 && name[0] == L'.' && name[1] == L'.'))
+    if (length == 0 || (length == 1 && name[0] == L'.') ||
+        (length == 2 && name[0] == L'.' && name[1] == L'.'))
         return true;
     for (size_t i = 0; i < length; i++)
         if (name[i] < 0x20 || wcschr(L"<>:\"|?*", name[i])) return false;
@@ -187,7 +188,8 @@ wchar_t *xph_wide_path(const char *path, int32_t *rc)
         *rc = EINVAL;
     } else if (!*wide) {
         *rc = ENOENT;
-    } else if ((separator(wide[0]) && separator(wide[1]) && wide[2] == L'.') || !plain_names(behind_drive(wide))) {
+    } else if ((separator(wide[0]) && separator(wide[1]) && wide[2] == L'.') ||
+               !plain_names(behind_drive(wide))) {
         *rc = EINVAL;
     } else {
         whole = whole_path(wide, rc);

@@ -1,8 +1,8 @@
 /* Loading of lib/device/backend.h plugins. The core and a plugin must come from one source tree: their build ids, a hash of
  * the headers between them (CMakeLists.txt), must be equal. A plugin stays loaded for ever, because drivers keep threads
  * inside it. */
-#include "base/system.h"
 #include "device/plugin.h"
+#include "base/system.h"
 
 #include <stdio.h>
 

@@ -54,7 +54,8 @@ static bool there(const char *path)
 
 static HANDLE hold(const char *path, DWORD access, DWORD share)
 {
-    HANDLE handle = CreateFileW(wide_of(path), access, share, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    HANDLE handle =
+        CreateFileW(wide_of(path), access, share, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     if (handle == INVALID_HANDLE_VALUE) fail_msg("cannot open \"%s\": %lu", path, GetLastError());
     return handle;
 }
@@ -67,7 +68,8 @@ static void begin_folder(const char *under)
     assert_true(xph_narrow(temporary, narrow, sizeof narrow));
     bool made = false;
     for (int i = 0; i < 1000 && !made; i++) { /* numbers of processes come again */
-        snprintf(folder, sizeof folder, "%s\\exphil files %lu.%d", under ? under : narrow, GetCurrentProcessId(), i);
+        snprintf(folder, sizeof folder, "%s\\exphil files %lu.%d", under ? under : narrow,
+                 GetCurrentProcessId(), i);
         made = CreateDirectoryW(wide_of(folder), NULL);
     }
     assert_true(made);
@@ -310,7 +312,8 @@ static void a_writer_killed_from_outside_leaves_a_whole_file(void **state)
     for (int round = 0; round < 10; round++) {
         process writer = start("endless", path, generation + 1, 0, false);
         const uint32_t until = generation + 2 + (uint32_t)round;
-        while (generation_of(context, path) < until) assert_int_equal(WaitForSingleObject(writer.handle, 0), WAIT_TIMEOUT);
+        while (generation_of(context, path) < until)
+            assert_int_equal(WaitForSingleObject(writer.handle, 0), WAIT_TIMEOUT);
         assert_true(TerminateProcess(writer.handle, KILLED));
         assert_int_equal(end_of(&writer), KILLED);
         generation = generation_of(context, path);
@@ -441,7 +444,8 @@ static bool replaces_open_files(void)
         wchar_t name[PATH];
     } info = {.flags = 3}; /* FILE_RENAME_FLAG_REPLACE_IF_EXISTS | FILE_RENAME_FLAG_POSIX_SEMANTICS */
     assert_saves(place("posix.bin"), 1);
-    HANDLE handle = hold(place("posix.bin"), DELETE | SYNCHRONIZE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE);
+    HANDLE handle = hold(place("posix.bin"), DELETE | SYNCHRONIZE,
+                         FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE);
     wcscpy(info.name, wide_of(place("renamed.bin")));
     info.name_bytes = (DWORD)(wcslen(info.name) * sizeof(wchar_t));
     const bool known = SetFileInformationByHandle(handle, (FILE_INFO_BY_HANDLE_CLASS)22, &info, sizeof info);
@@ -472,7 +476,8 @@ static void a_reader_that_shares_all_is_not_in_the_way(void **state)
     exphil_context *context = context_with(NULL);
     xph_file file;
     assert_int_equal(xph_file_open(context, path, INT64_MAX, &file, NULL), EXPHIL_OK);
-    CloseHandle(hold(path, GENERIC_READ | GENERIC_WRITE | DELETE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE));
+    CloseHandle(hold(path, GENERIC_READ | GENERIC_WRITE | DELETE,
+                     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE));
     assert_true(DeleteFileW(wide_of(path)));
     assert_int_equal(xph_file_read(&file, 4, &word, sizeof word, NULL), EXPHIL_OK);
     assert_int_equal(word, 2);
@@ -508,7 +513,8 @@ static void a_temporary_that_others_hold_is_busy(void **state)
 {
     const char *path = place("locked.bin"), *temporary = temporary_of(path);
     assert_saves(path, 1);
-    HANDLE other = CreateFileW(wide_of(temporary), GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
+    HANDLE other =
+        CreateFileW(wide_of(temporary), GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
     assert_true(other != INVALID_HANDLE_VALUE);
     assert_refused(path, EXPHIL_E_BUSY, EBUSY, EBUSY);
     assert_true(there(temporary_of(path)));
@@ -555,8 +561,15 @@ static void a_folder_is_no_file(void **state)
 
 static void any_good_name_will_do(void **state)
 {
-    const char *names[] = {"with spaces in it.bin", "\xC3\xBC\xC3\x9F.bin", "\xE3\x82\xB9\xE3\x83\x9E\xE3\x83\x96\xE3\x83\xA9.bin",
-                           "\xF0\x9F\x8E\xAE.bin", ".hidden", "a.b.c", "CONSOLE", "com.bin", "a'b&c(d)%TEMP%!^.bin"};
+    const char *names[] = {"with spaces in it.bin",
+                           "\xC3\xBC\xC3\x9F.bin",
+                           "\xE3\x82\xB9\xE3\x83\x9E\xE3\x83\x96\xE3\x83\xA9.bin",
+                           "\xF0\x9F\x8E\xAE.bin",
+                           ".hidden",
+                           "a.b.c",
+                           "CONSOLE",
+                           "com.bin",
+                           "a'b&c(d)%TEMP%!^.bin"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_saves(place(names[i]), (uint32_t)i + 1);
         assert_generation(place(names[i]), (uint32_t)i + 1);
@@ -615,9 +628,10 @@ static void long_paths_are_paths(void **state)
 /* What Windows would take for something else is refused before it is opened. */
 static void surprising_names_are_refused(void **state)
 {
-    const char *names[] = {"CON",       "nul",       "NUL.txt", "aux.bin", "Com1",      "LPT9.safetensors", "conin$",
-                           "COM\xC2\xB9", "nul .txt", "dot.",    "space ",  "dots...",   "file:stream",      "a*b",
-                           "a?b",       "a<b",       "a|b",     "a\"b",    "tab\tname", "NUL\\a.bin",       "in.\\a.bin"};
+    const char *names[] = {"CON",         "nul",         "NUL.txt",   "aux.bin", "Com1",   "LPT9.safetensors",
+                           "conin$",      "COM\xC2\xB9", "nul .txt",  "dot.",    "space ", "dots...",
+                           "file:stream", "a*b",         "a?b",       "a<b",     "a|b",    "a\"b",
+                           "tab\tname",   "NUL\\a.bin",  "in.\\a.bin"};
     exphil_context *context = context_with(NULL);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t kind = EXPHIL_IO_ABSENT;
@@ -650,7 +664,8 @@ static void folders_are_listed_in_utf8(void **state)
     char slashed[PATH];
     snprintf(slashed, sizeof slashed, "%s/", place("list"));
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(xph_folder_list(context, i ? slashed : place("list"), ".games", &found, NULL), EXPHIL_OK);
+        assert_int_equal(xph_folder_list(context, i ? slashed : place("list"), ".games", &found, NULL),
+                         EXPHIL_OK);
         assert_int_equal(found.count, 2);
         assert_string_equal(found.names[0], "b.games");
         assert_string_equal(found.names[1], "\xC3\xA9.games");
@@ -678,12 +693,23 @@ static void errors_have_the_numbers_of_errno(void **state)
     static const struct {
         DWORD code;
         int32_t number;
-    } known[] = {{ERROR_FILE_NOT_FOUND, ENOENT},   {ERROR_PATH_NOT_FOUND, ENOENT},   {ERROR_ACCESS_DENIED, EACCES},
-                 {ERROR_SHARING_VIOLATION, EBUSY}, {ERROR_LOCK_VIOLATION, EBUSY},    {ERROR_DISK_FULL, ENOSPC},
-                 {ERROR_HANDLE_DISK_FULL, ENOSPC}, {1295, ENOSPC},                   {ERROR_WRITE_PROTECT, EROFS},
-                 {ERROR_FILE_EXISTS, EEXIST},      {ERROR_INVALID_NAME, EINVAL},     {ERROR_DIRECTORY, ENOTDIR},
-                 {ERROR_NOT_SAME_DEVICE, EXDEV},   {ERROR_NOT_ENOUGH_MEMORY, ENOMEM}, {ERROR_CRC, EIO},
-                 {ERROR_DELETE_PENDING, EBUSY},    {ERROR_FILENAME_EXCED_RANGE, ENAMETOOLONG}};
+    } known[] = {{ERROR_FILE_NOT_FOUND, ENOENT},
+                 {ERROR_PATH_NOT_FOUND, ENOENT},
+                 {ERROR_ACCESS_DENIED, EACCES},
+                 {ERROR_SHARING_VIOLATION, EBUSY},
+                 {ERROR_LOCK_VIOLATION, EBUSY},
+                 {ERROR_DISK_FULL, ENOSPC},
+                 {ERROR_HANDLE_DISK_FULL, ENOSPC},
+                 {1295, ENOSPC},
+                 {ERROR_WRITE_PROTECT, EROFS},
+                 {ERROR_FILE_EXISTS, EEXIST},
+                 {ERROR_INVALID_NAME, EINVAL},
+                 {ERROR_DIRECTORY, ENOTDIR},
+                 {ERROR_NOT_SAME_DEVICE, EXDEV},
+                 {ERROR_NOT_ENOUGH_MEMORY, ENOMEM},
+                 {ERROR_CRC, EIO},
+                 {ERROR_DELETE_PENDING, EBUSY},
+                 {ERROR_FILENAME_EXCED_RANGE, ENAMETOOLONG}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_int_equal(xph_windows_errno(known[i].code), known[i].number);
 }
