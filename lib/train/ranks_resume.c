@@ -54,9 +54,9 @@ static exphil_status make_copies(xph_stored_run *run, const told_run *told, exph
 static char *copy_notes(const xph_stored_run *run, const told_run *told)
 {
     exphil_trainer *trainer = run->copies.trainer;
-    char *text = told->notes_bytes ? xph_calloc(trainer->context, 1, told->notes_bytes) : NULL;
-    if (text && run->notes.text && trainer->communicator.rank == 0)
-        memcpy(text, run->notes.text, told->notes_bytes);
+    const size_t bytes = (size_t)told->notes_bytes;
+    char *text = bytes ? xph_calloc(trainer->context, 1, bytes) : NULL;
+    if (text && run->notes.text && trainer->communicator.rank == 0) memcpy(text, run->notes.text, bytes);
     return text;
 }
 
@@ -101,17 +101,18 @@ static exphil_status share(xph_stored_run *run, exphil_status status, exphil_err
     exphil_trainer *trainer = run->copies.trainer;
     told_run told = {.batch = 0};
     XPH_TRY(share_numbers(run, &told, status, error));
+    const size_t notes_bytes = (size_t)told.notes_bytes;
     char *notes = copy_notes(run, &told);
     status = make_copies(run, &told, error);
-    if (status >= 0 && told.notes_bytes && !notes) status = xph_no_memory(told.notes_bytes, error);
-    status = share_arrays(run, notes, told.notes_bytes, status, error);
+    if (status >= 0 && notes_bytes && !notes) status = xph_no_memory(notes_bytes, error);
+    status = share_arrays(run, notes, notes_bytes, status, error);
     if (status >= 0) {
         if (notes && trainer->communicator.rank != 0)
             status = xph_notes_take(trainer->context, notes, &run->notes, error);
         if (status >= 0) status = cut_state(&run->copies, error);
         status = xph_ranks_tell(trainer, XPH_CALL_RESUME, status, error);
     }
-    xph_free(trainer->context, notes, told.notes_bytes);
+    xph_free(trainer->context, notes, notes_bytes);
     return status;
 }
 
