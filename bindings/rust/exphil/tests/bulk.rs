@@ -93,7 +93,7 @@ impl Drop for Folder {
 }
 
 fn relative<'a>(paths: impl Iterator<Item = &'a Path>, folder: &Folder) -> Vec<String> {
-    paths.map(|path| path.strip_prefix(&folder.0).unwrap().to_str().unwrap().to_string()).collect()
+    paths.map(|path| path.strip_prefix(&folder.0).unwrap().to_str().unwrap().replace('\\', "/")).collect()
 }
 
 fn refused<T>(added: &Added<T>, folder: &Folder) -> Vec<String> {
