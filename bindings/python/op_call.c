@@ -1,7 +1,11 @@
 /* The table of operations; arrays of the caller into an operation's struct. Compiled into exphil._native and into exphil._xla. */
 #include "op_call.h"
 
-#include <pthread.h>
+#ifdef _WIN32
+#  include <windows.h>
+#else
+#  include <pthread.h>
+#endif
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -392,9 +396,30 @@ void exphil_py_put_saved(exphil_py_call *call, void *data, size_t bytes)
 
 /* A registered operator or handler belongs to the process, and so does this. */
 enum { DEVICES = 17 }; /* the CPU first */
+static exphil_ops *of_device[DEVICES];
+
+#ifdef _WIN32 /* no process is forked there */
+static SRWLOCK guard = SRWLOCK_INIT;
+static void lock(void)
+{
+    AcquireSRWLockExclusive(&guard);
+}
+static void unlock(void)
+{
+    ReleaseSRWLockExclusive(&guard);
+}
+static void remember_once(void) {}
+#else
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static exphil_ops *of_device[DEVICES];
+static void lock(void)
+{
+    pthread_mutex_lock(&guard);
+}
+static void unlock(void)
+{
+    pthread_mutex_unlock(&guard);
+}
 
 /* What the parent made must not be used in the child, which makes its own. */
 static void forget(void)
@@ -408,6 +433,12 @@ static void remember(void)
 {
     pthread_atfork(NULL, NULL, forget);
 }
+
+static void remember_once(void)
+{
+    pthread_once(&once, remember);
+}
+#endif
 
 static exphil_ops *make(int32_t device, exphil_error *error)
 {
@@ -428,20 +459,20 @@ exphil_ops *exphil_py_ops(int32_t device, exphil_error *error)
     if (device < -1 || device + 1 >= DEVICES) device = DEVICES - 2;
     exphil_ops *found = __atomic_load_n(&of_device[device + 1], __ATOMIC_ACQUIRE);
     if (found) return found;
-    pthread_once(&once, remember);
-    pthread_mutex_lock(&guard);
+    remember_once();
+    lock();
     found = of_device[device + 1];
     if (!found) {
         found = make(device, error);
         __atomic_store_n(&of_device[device + 1], found, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&guard);
+    unlock();
     return found;
 }
 
 void exphil_py_ops_set(int32_t device, exphil_ops *ops)
 {
     if (device < -1 || device + 1 >= DEVICES) return;
-    pthread_once(&once, remember);
+    remember_once();
     __atomic_store_n(&of_device[device + 1], ops, __ATOMIC_RELEASE);
 }
