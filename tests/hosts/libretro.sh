@@ -283,8 +283,9 @@ build() { # output, then sources and options
     -o "$output" "$@" "$(pkg-config --variable=libdir exphil)/libexphil.a" -lm -pthread -ldl
 }
 tree=tree/libretro
-build checked.so -fPIC -shared -fvisibility=hidden -Wl,--exclude-libs,ALL $tree/plugin*.c $tree/game_map*.c $tree/core_*.c
-build libretro_check "$source/tests/hosts/libretro_check.c" $tree/game_map*.c $tree/core_*.c
+build checked.so -fPIC -shared -fvisibility=hidden -Wl,--exclude-libs,ALL $tree/plugin*.c $tree/game_map*.c $tree/core_*.c \
+  $tree/system_posix.c
+build libretro_check "$source/tests/hosts/libretro_check.c" $tree/game_map*.c $tree/core_*.c $tree/system_posix.c
 ${CC:-cc} -std=c11 -O1 -Wall -Wextra -Werror -fPIC -shared -o fake_core.so "$source/tests/hosts/libretro_core.c"
 cp checked.so checked_copy.so
 export ASAN_OPTIONS=detect_leaks=0 # of cores

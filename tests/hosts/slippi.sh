@@ -268,7 +268,8 @@ if command -v clang >/dev/null; then
     {
         clang $flags $sanitize -o message_mutations tests/message_mutations.c spectator_message.c $libs
         clang $flags $sanitize -o hostile_sanitized tests/hostile_check.c spectator.c spectator_message.c system_posix.c $libs
-        clang $flags $sanitize -o controller_sanitized tests/controller_check.c tests/peer_posix.c controller.c pipe_posix.c system_posix.c $libs
+        clang $flags $sanitize -o controller_sanitized tests/controller_check.c tests/peer_posix.c controller.c pipe_posix.c \
+            system_posix.c $libs
         ./message_mutations "$rounds"
         ./hostile_sanitized small.slp >/dev/null
         ./controller_sanitized check.pipe >/dev/null

@@ -2,6 +2,7 @@
  * every player, must have the bits that the opened file gives. A frame that comes again counts as it came last.
  *   live_check PORT GAME.slp [again|lost|menu]...
  * again: frames must have come again; lost: the connection must have been lost, and made again; menu: a menu was seen. */
+#include "../system.h"
 #include "spectator.h"
 
 #include <stdio.h>
@@ -131,6 +132,7 @@ static int compare(const struct rows *r, const exphil_slp *slp, int64_t *players
 
 int main(int argc, char **argv)
 {
+    system_arguments(&argc, &argv);
     exphil_context *context;
     exphil_slp *slp;
     exphil_error error = EXPHIL_ERROR_INIT;

@@ -2,6 +2,7 @@
  * have the bits of a session that began anew and knew everything, and was told what had been pressed.
  *   player_check WEIGHTS GAME.slp OTHER
  * OTHER is written: weights for another game, which no player is made of. */
+#include "../system.h"
 #include "player.h"
 
 #include <exphil/slp.h>
@@ -171,6 +172,7 @@ static int check_other_game(exphil_context *context, const char *path)
 
 int main(int argc, char **argv)
 {
+    system_arguments(&argc, &argv);
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_context *context;
     exphil_model *model;
