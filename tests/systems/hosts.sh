@@ -167,6 +167,7 @@ chain() {
   # shellcheck disable=SC2086
   $bot --flush --quiet --seed 7 --games 1 --port "$port" 'Füchse ゲ.safetensors' "$pipe" >bot.log 2>&1 ||
     fail "slippi_bot: $(cat bot.log)"
+  grep -q ', 0 not read' bot.log || { kill $copying; fail "frames are lost on their way into $pipe: $(cat bot.log)"; }
   wait $copying || fail "pipe_copy: $(cat copy.log)"
   wait $serving || fail "serve_slp: $(cat serve.log)"
 }
