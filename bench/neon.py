@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts what a decision executes with NEON and with AVX2, for machines that have no processor of the one to be timed on: the
-instructions of exphil_session_step, one by one, by callgrind and by qemu's record of executed blocks; of all, of the inner
-loops of the kernels, and of each such loop.
+instructions of exphil_session_step (without the C library's), one by one, by callgrind and by qemu's record of executed blocks:
+all, those in the inner loops of the kernels, and those of each such loop.
 
 A register of AVX2 has 8 lanes, one of NEON 4, so instructions are compared per operation of lanes: instructions times lanes of
 a register, divided by the multiply-adds of single lanes. That is how many instructions it takes for each multiply-add of a
@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 BAR = 1.5
-STEPS = 3
+STEPS = 2
 CASES = ["mamba*2:256:f32", "mamba*2:256:bf16", "mamba*2:256:int8", "mamba*2:256:int8:neon", "lstm:256:f32", "lstm:256:bf16",
          "lstm:256:int8", "gru:256:f32", "mlp:256:f32", "attention:256:f32"]
 LANES = {"x86": 8, "arm": 4}
@@ -76,42 +76,63 @@ def serve(program, case, folder):
 ORDERS = "run %d\nquit\n" % (STEPS - 1)
 
 
-def executed_x86(code, program, case, isa):
-    """Address -> how often, in STEPS steps; None: elsewhere, in the C library."""
+def callgrind(program, case, isa, *options):
+    """Address -> how often."""
     counts, own, cost = collections.Counter(), False, False
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out")
         subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no",
-                        "--callgrind-out-file=" + out, "--toggle-collect=exphil_session_step"] + serve(program, case, folder),
-                       input=ORDERS, env=dict(os.environ, EXPHIL_CPU_ISA=isa), text=True, stdout=subprocess.DEVNULL,
+                        "--callgrind-out-file=" + out, *options] + serve(program, case, folder), input=ORDERS,
+                       env=dict(os.environ, EXPHIL_CPU_ISA=isa), text=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, check=True)
         for line in open(out):
             if line.startswith("ob="):
                 own = os.path.basename(line.strip()) == os.path.basename(program)
             at = re.match(r"(0x[0-9a-f]+) \d+ (\d+)$", line)
-            if at and not cost:
-                counts[int(at.group(1), 16) if own else None] += int(at.group(2))
+            if at and own and not cost:
+                counts[int(at.group(1), 16)] += int(at.group(2))
             cost = line.startswith("calls=")  # the line after it is what the call took, in and below it
     return counts
 
 
-def executed_arm(code, program, case, isa):
-    """The same from qemu's record: the instructions of every block it translates, then the start of each that runs."""
-    counts, size, inside, listed, back, last, base = collections.Counter(), {}, False, None, None, None, 0
-    step = code.starts[code.names.index("exphil_session_step")]
+def executed_x86(code, program, case, isa):
+    """What STEPS steps execute; and functions that take long before the first step and nothing in a step."""
+    steps = callgrind(program, case, isa, "--toggle-collect=exphil_session_step")
+    used, took = {code.function(at) for at in steps}, collections.Counter()
+    for at, count in callgrind(program, case, isa).items():
+        took[code.function(at)] += count
+    return steps, {name for name, count in took.items() if count > 20000 and name not in used}
+
+
+PIE = 0x5500000000  # where qemu puts a program that may lie anywhere
+
+
+def executed_arm(code, program, case, isa, unused):
+    """The same from qemu's record: the instructions of every block it translates, then the start of each that runs. It leaves
+    out what is not used in a step, or the record of all that comes before would be a hundred times as long."""
+    counts, size, inside, listed, back, last = collections.Counter(), {}, False, None, None, None
+    step, ranges, begin = PIE + code.starts[code.names.index("exphil_session_step")], [], None
+    for at, name in zip(code.starts, code.names):
+        if name in unused and begin is not None:
+            ranges.append("0x%x..0x%x" % (PIE + begin, PIE + at - 1))
+            begin = None
+        elif name not in unused and begin is None:
+            begin = at
+    ranges.append("0x%x..0x%x" % (PIE + begin, PIE + max(code.text) + 3))
     with tempfile.TemporaryDirectory() as folder:
         pipe = os.path.join(folder, "pipe")
         os.mkfifo(pipe)
-        run = subprocess.Popen(["qemu-aarch64-static", "-cpu", "max", "-d", "in_asm,exec,nochain", "-D", pipe] +
-                               serve(program, case, folder), stdin=subprocess.PIPE, env=dict(os.environ, EXPHIL_CPU_ISA=isa),
-                               text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = subprocess.Popen(["qemu-aarch64-static", "-cpu", "max", "-d", "in_asm,exec,nochain", "-D", pipe, "-dfilter",
+                                ",".join(ranges)] + serve(program, case, folder), stdin=subprocess.PIPE,
+                               env=dict(os.environ, EXPHIL_CPU_ISA=isa), text=True, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
         run.stdin.write(ORDERS)
         run.stdin.close()
         for line in open(pipe, errors="replace"):
             if line.startswith("Trace"):
                 at = int(line.split("/")[1], 16)
-                if not inside and at % 4096 == step % 4096 and line.endswith(" exphil_session_step\n"):
-                    inside, back, base = True, last + 4 * size[last], at - step
+                if not inside and at == step:
+                    inside, back = True, last + 4 * size[last]
                 elif inside and at == back:
                     inside = False
                 if inside:
@@ -125,17 +146,19 @@ def executed_arm(code, program, case, isa):
                 size[first] = listed
         if run.wait() != 0:
             sys.exit("%s does not run" % program)
+    if not counts:
+        sys.exit("%s: no step is in the record of qemu" % program)
     single = collections.Counter()
     for at, count in counts.items():
-        for here in range(at - base, at - base + 4 * size[at], 4):
-            single[here if here in code.text else None] += count
+        for here in range(at - PIE, at - PIE + 4 * size[at], 4):
+            single[here] += count
     return single
 
 
 def loops_of(code, counts):
     """(instructions, multiply-adds of lanes, function, instructions of one pass, multiply-adds of one), of each inner loop
     that multiplies."""
-    rows, places = [], sorted(at for at in counts if at is not None)
+    rows, places = [], sorted(counts)
     for begin, end in code.loops:
         here = places[bisect.bisect_left(places, begin):bisect.bisect_right(places, end)]
         done = sum(counts[at] * code.operations(at) for at in here)
@@ -157,8 +180,12 @@ def main():
     for case in words[2:] or CASES:
         isa = {"x86": "avx2", "arm": (case.split(":") + ["neon"])[3]}
         all_of, inner, each = {}, {}, {}
-        for kind, run, program in (("x86", executed_x86, words[0]), ("arm", executed_arm, words[1])):
-            counts = run(codes[kind], program, case, isa[kind])
+        unused = None
+        for kind in codes:
+            if kind == "x86":
+                counts, unused = executed_x86(codes[kind], words[0], case, isa[kind])
+            else:
+                counts = executed_arm(codes[kind], words[1], case, isa[kind], unused)
             rows = loops_of(codes[kind], counts)
             all_of[kind] = sum(counts.values()) / STEPS
             inner[kind] = sum(row[0] for row in rows) / STEPS

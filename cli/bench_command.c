@@ -177,7 +177,8 @@ static const char *precision;
 
 static const option_entry entries[] = {
     {"isa", OPTION_TEXT, &asked.isa, "NAME",
-     "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon, neondot (default: the best)"},
+     "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon, neondot "
+     "(default: the best)"},
     {"weights", OPTION_TEXT, &asked.weights, "FILE",
      "step, tune, ranks: of this policy (default: drawn ones of usual shapes)"},
     {"mpi", OPTION_FLAG, &mpi, NULL, "ranks: this process is one of several, started by mpirun or srun"},

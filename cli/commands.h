@@ -19,7 +19,8 @@
   "folders of them"
 #define OR_ROWS_HELP "; or one corpus of rows."
 #define ISA_HELP                                                                                             \
-  "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon, neondot (default: the best)"
+  "instruction set at most: ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon, neondot "             \
+  "(default: the best)"
 
 int train_command(int argc, char **argv);
 int eval_command(int argc, char **argv);

@@ -157,7 +157,7 @@ static void instruction_sets_are_capped(void **state)
     assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
     assert_true(xph_cpu_has(xph_context_isa(context)) && xph_context_isa(context) <= XPH_ISA_AVX2_VNNI);
     exphil_context_destroy(context);
-    setenv("EXPHIL_CPU_ISA", "neon", 1); /* nor does one of another kind of processor leave more than all have */
+    setenv("EXPHIL_CPU_ISA", "neon", 1); /* one of another kind of processor leaves what all have */
     assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
     assert_int_equal(xph_context_isa(context), xph_cpu_has(XPH_ISA_NEON) ? XPH_ISA_NEON : XPH_ISA_REF);
     exphil_context_destroy(context);

@@ -15,7 +15,8 @@
 #include "cpu/simd/vec_element.h"
 
 enum {
-    FRAMES = VEC_REGISTERS > 0 ? 6 : 2, /* of a tile: with VECS registers of columns they fill those there are */
+    /* Of a tile: with VECS registers of columns they fill those there are. */
+    FRAMES = VEC_REGISTERS > 0 ? 6 : 2,
     VECS = VEC_REGISTERS == 32   ? 4
            : VEC_REGISTERS == 16 ? 2
                                  : 1,

@@ -58,7 +58,8 @@ XPH_INLINE void add_columns(const int rows, const int columns, const float *x, i
 {
     multiplier odd[2], even[2];
     TILE_UNROLL
-    for (int r = 0; r < rows; r++) odd[r] = multiplier_of(x[r * ldx + 1]), even[r] = multiplier_of(x[r * ldx]);
+    for (int r = 0; r < rows; r++)
+        odd[r] = multiplier_of(x[r * ldx + 1]), even[r] = multiplier_of(x[r * ldx]);
     TILE_UNROLL
     for (int c = 0; c < columns; c += VEC_LOADS) {
         vec_bits pairs[VEC_LOADS];
@@ -89,7 +90,8 @@ XPH_INLINE void add_rows(const int rows, const int columns, const float *x, int6
     for (int r = 0; r < rows; r++) {
         multiplier odd = multiplier_of(x[r * ldx + 1]);
         TILE_UNROLL
-        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma_by(odd, half[c], sum[r * columns + c]);
+        for (int c = 0; c < columns; c++)
+            sum[r * columns + c] = vec_fma_by(odd, half[c], sum[r * columns + c]);
     }
     TILE_UNROLL
     for (int c = 0; c < columns; c++) half[c] = even_of(VEC_BYTES == 64 ? pairs[c] : pairs_at(w, c));
@@ -97,7 +99,8 @@ XPH_INLINE void add_rows(const int rows, const int columns, const float *x, int6
     for (int r = 0; r < rows; r++) {
         multiplier even = multiplier_of(x[r * ldx]);
         TILE_UNROLL
-        for (int c = 0; c < columns; c++) sum[r * columns + c] = vec_fma_by(even, half[c], sum[r * columns + c]);
+        for (int c = 0; c < columns; c++)
+            sum[r * columns + c] = vec_fma_by(even, half[c], sum[r * columns + c]);
     }
 }
 

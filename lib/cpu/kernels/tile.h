@@ -19,9 +19,10 @@
 #include "cpu/simd/vec.h"
 
 enum {
-    TILE_SUMS = VEC_REGISTERS == 32 ? 24 : 12, /* in registers; the widest tile of STRIP rows has all of them */
-    STRIP = 6,       /* rows of a tile at most */
-    TILE_STEPS = 8,  /* of the depth between two prefetches */
+    /* In registers; the widest tile of STRIP rows has all of them. */
+    TILE_SUMS = VEC_REGISTERS == 32 ? 24 : 12,
+    STRIP = 6,                                             /* rows of a tile at most */
+    TILE_STEPS = 8,                                        /* of the depth between two prefetches */
     TILE_WIDTHS = VEC_REGISTERS == 32 && VEC == 4 ? 5 : 4, /* 1, 2, 4, 8, 16 registers */
     LINE = 64 / (int)sizeof(real)
 };
