@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,17 +60,52 @@ void xph_error_fill_native(exphil_error *error, exphil_status status, int32_t co
     place(error->message, MESSAGE_BYTES, draft);
 }
 
+/* What files can meet, in the words of glibc, which has all of them. */
+static const struct {
+    int32_t code;
+    const char *text;
+} texts[] = {
+    {EPERM, "Operation not permitted"},
+    {ENOENT, "No such file or directory"},
+    {EINTR, "Interrupted system call"},
+    {EIO, "Input/output error"},
+    {ENXIO, "No such device or address"},
+    {EBADF, "Bad file descriptor"},
+    {EAGAIN, "Resource temporarily unavailable"},
+    {ENOMEM, "Cannot allocate memory"},
+    {EACCES, "Permission denied"},
+    {EBUSY, "Device or resource busy"},
+    {EEXIST, "File exists"},
+    {EXDEV, "Invalid cross-device link"},
+    {ENOTDIR, "Not a directory"},
+    {EISDIR, "Is a directory"},
+    {EINVAL, "Invalid argument"},
+    {EMFILE, "Too many open files"},
+    {ENFILE, "Too many open files in system"},
+    {EFBIG, "File too large"},
+    {ENOSPC, "No space left on device"},
+    {EROFS, "Read-only file system"},
+    {ENAMETOOLONG, "File name too long"},
+    {ENOTEMPTY, "Directory not empty"},
+    {ELOOP, "Too many levels of symbolic links"},
+    {EILSEQ, "Invalid or incomplete multibyte or wide character"},
+    {EOVERFLOW, "Value too large for defined data type"},
+    {ENOTSUP, "Operation not supported"},
+};
+
 /* strerror would be translated, and is not safe between threads. */
 static void errno_text(int32_t code, char *text, size_t capacity)
 {
+    const char *known = NULL;
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
-    const char *known = strerrordesc_np(code);
-    if (known) {
-        place(text, capacity, known);
-        return;
-    }
+    known = strerrordesc_np(code);
 #endif
-    snprintf(text, capacity, "error %d", (int)code);
+    for (size_t i = 0; !known && i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].code == code) known = texts[i].text;
+    if (known)
+        place(text, capacity, known);
+    else
+        snprintf(text, capacity, "error %d", (int)code);
 }
 
 void xph_error_fill_errno(exphil_error *error, exphil_status status, int32_t code, const char *format, ...)

@@ -32,8 +32,8 @@ exphil_status xph_thread_create(exphil_context *context, void (*fn)(void *arg), 
     int32_t rc = xph_thread_start(&made->running, thread_main, made);
     if (rc) {
         xph_free(context, made, sizeof *made);
-        return xph_fail_errno(error, rc == ENOTSUP ? EXPHIL_E_UNSUPPORTED : EXPHIL_E_MEMORY, rc,
-                              "could not start a thread");
+        if (rc == ENOTSUP) return xph_fail(error, EXPHIL_E_UNSUPPORTED, "this system starts no threads");
+        return xph_fail_errno(error, EXPHIL_E_MEMORY, rc, "could not start a thread");
     }
     *thread = made;
     return EXPHIL_OK;
