@@ -155,13 +155,12 @@ chain() {
   : >copy.log
   : >serve.log
   # shellcheck disable=SC2086
-  {
-    $copy "$pipe" "$file" >copy.log 2>&1 &
-    copying=$!
-    $serve --port 0 --fast --once "$@" game.slp >serve.log 2>&1 &
-    serving=$!
-  }
-  await '^reading' copy.log
+  $copy "$pipe" "$file" >copy.log 2>&1 &
+  copying=$!
+  await '^reading' copy.log # one after the other: wine's own server starts with the first
+  # shellcheck disable=SC2086
+  $serve --port 0 --fast --once "$@" game.slp >serve.log 2>&1 &
+  serving=$!
   await '^port ' serve.log
   port=$(plain serve.log | sed -n 's/^port //p')
   # shellcheck disable=SC2086
