@@ -22,17 +22,23 @@ void xph_fpu_pop(xph_fpu saved)
 
 #elif defined(__aarch64__)
 
+/* The exception flags are in a register of their own, FPSR, in bits that FPCR does not have. */
+#  define FLAGS 0x9Fu
+
 xph_fpu xph_fpu_push(void)
 {
-    uint64_t saved;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
-    if (saved) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
-    return (xph_fpu)saved;
+    uint64_t mode, flags;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    if (mode) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+    return (xph_fpu)mode | ((xph_fpu)flags & FLAGS);
 }
 
+/* Puts back the exception flags too, as above. */
 void xph_fpu_pop(xph_fpu saved)
 {
-    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)(saved & ~FLAGS)));
+    __asm__ volatile("msr fpsr, %0" : : "r"((uint64_t)(saved & FLAGS)));
 }
 
 #else
