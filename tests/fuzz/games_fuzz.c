@@ -2,6 +2,7 @@
  * is whole, damage is told with its byte, and memory stays below a bound that follows from the length of the file. */
 #include "games/format.h"
 #include "memory_io.h"
+#include "test_pages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,9 @@ typedef struct limited {
 static void *take(void *user, size_t bytes, size_t align)
 {
     limited *memory = user;
-    void *made = NULL;
-    if (memory->live + (long long)bytes > memory->most || posix_memalign(&made, align, bytes) != 0)
-        return NULL;
+    if (memory->live + (long long)bytes > memory->most) return NULL;
+    void *made = test_aligned(align, bytes);
+    if (!made) return NULL;
     memory->live += (long long)bytes;
     return made;
 }
@@ -66,7 +67,7 @@ static void give(void *user, void *pointer, size_t bytes)
 {
     limited *memory = user;
     memory->live -= (long long)bytes;
-    free(pointer);
+    test_aligned_free(pointer);
 }
 
 static exphil_context *make_context(two_files *files, limited *memory)

@@ -183,13 +183,13 @@ static void frequencies_are_the_probabilities(void **state)
         }
         for (int k = 0; k < 17; k++) total += exp(a.y[6 + k] / (double)temperatures[i]);
         for (int k = 0; k < 17; k++) {
-            double expected = DRAWS * exp(a.y[6 + k] / (double)temperatures[i]) / total;
+            double expected = (double)DRAWS * exp(a.y[6 + k] / (double)temperatures[i]) / total;
             chi += (seen[k] - expected) * (seen[k] - expected) / expected;
         }
         assert_true(chi < 45);
         for (int k = 0; k < 6; k++) {
             double p = 1 / (1 + exp(-a.y[k] / (double)temperatures[i]));
-            assert_true(fabs(on[k] - DRAWS * p) < 4 * sqrt(DRAWS * p * (1 - p)));
+            assert_true(fabs(on[k] - (double)DRAWS * p) < 4 * sqrt((double)DRAWS * p * (1 - p)));
         }
         case_release();
     }

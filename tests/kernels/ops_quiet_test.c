@@ -2,14 +2,10 @@
  * the host is neither felt nor changed. */
 #include "ops_case.h"
 
+#include "test_modes.h"
 #include "traps.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { RUNS = 13, ROUNDS = 20 };
 
@@ -77,47 +73,37 @@ static void nothing_is_allocated_or_locked(void **state)
             if (pool == 1 || threads == 1)
                 assert_int_equal(atomic_load(&trap_locks), before[1]);
             else
-                assert_true(atomic_load(&trap_locks) > before[1]); /* the traps do trap */
+                assert_true(atomic_load(&trap_locks) > before[1] || !traps_count()); /* the traps do trap */
             bench_free(&b);
         }
 }
 
 #ifndef EXPHIL_SANITIZE /* sanitizers call the system themselves */
 
-enum { FINE = 0, WRONG = 3, NO_SECCOMP = 4 };
-
-static void child_life(bool guilty)
+static int live(void *guilty)
 {
-    const struct rlimit no_core = {0, 0};
     bench b;
-    (void)setrlimit(RLIMIT_CORE, &no_core);
     bench_make(&b, 2, 1);
     bool fine = hot(&b);
-    if (!traps_give_up_system_calls()) _exit(NO_SECCOMP);
+    if (!traps_give_up_system_calls()) return TRAPS_NO_FILTER;
     for (int i = 0; i < ROUNDS; i++) fine &= hot(&b);
-    if (guilty) (void)getppid();
-    _exit(fine ? FINE : WRONG);
-}
-
-static int run_child(bool guilty)
-{
-    pid_t child = fork();
-    if (child == 0) child_life(guilty);
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_SECCOMP) return status;
-    print_message("SKIPPED: this system has no seccomp filters\n");
-    skip();
-    return status;
+    if (guilty) traps_call_the_system();
+    return fine ? TRAPS_FINE : TRAPS_WRONG;
 }
 
 static void the_system_is_never_called(void **state)
 {
-    int status = run_child(false);
-    if (WIFSIGNALED(status)) fail_msg("ended by signal %d: a system call was made", WTERMSIG(status));
-    assert_int_equal(WEXITSTATUS(status), FINE);
-    status = run_child(true);
-    assert_true(WIFSIGNALED(status));
+    bool guilty = true;
+    assert_quiet_life(live, NULL);
+    assert_guilty_life(live, &guilty);
+}
+
+static int in_a_child(void *bench_of_the_parent)
+{
+    bench *b = bench_of_the_parent;
+    const bool fine = ops_run_do(b->ops, b->run[0][0], NULL) == EXPHIL_E_STATE;
+    exphil_ops_destroy(b->ops);
+    return fine ? 0 : 1;
 }
 
 /* An object made before fork() is refused in the child. */
@@ -125,23 +111,16 @@ static void a_forked_child_is_refused(void **state)
 {
     bench b;
     bench_make(&b, 2, 0);
-    pid_t child = fork();
-    if (child == 0) {
-        bool fine = ops_run_do(b.ops, b.run[0][0], NULL) == EXPHIL_E_STATE;
-        exphil_ops_destroy(b.ops);
-        _exit(fine ? FINE : WRONG);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == FINE);
+    const int status = test_in_copy(in_a_child, &b);
+    assert_int_equal(status, 0);
     bench_free(&b);
 }
 #endif
 
 #ifndef EXPHIL_SANITIZE /* sanitizers need more */
 
-/* A thread of 64 KiB, of which one page is the guard; so wide another guard that no array reaches over it. */
-enum { SMALL = (64 << 10) - 4096, WIDE = 64 << 10, PAINT = 0xA5, DEEPEST = 48 << 10 };
+/* A thread of 64 KiB, of which one page is the guard. */
+enum { SMALL = (64 << 10) - 4096, DEEPEST = 48 << 10 };
 
 static void *on_small_stack(void *arg)
 {
@@ -151,42 +130,23 @@ static void *on_small_stack(void *arg)
 static void a_small_stack_is_enough(void **state)
 {
     bench b;
+    size_t used = 0;
     bench_make(&b, 1, 1);
-    unsigned char *memory =
-        mmap(NULL, WIDE + SMALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    unsigned char *stack = memory + WIDE;
-    pthread_attr_t attributes;
-    pthread_t id;
-    void *fine = NULL;
-    size_t untouched = 0;
-    assert_true(memory != MAP_FAILED);
-    assert_int_equal(mprotect(memory, WIDE, PROT_NONE), 0);
-    memset(stack, PAINT, SMALL);
-    pthread_attr_init(&attributes);
-    assert_int_equal(pthread_attr_setstack(&attributes, stack, SMALL), 0);
-    assert_int_equal(pthread_create(&id, &attributes, on_small_stack, &b), 0);
-    pthread_join(id, &fine);
-    pthread_attr_destroy(&attributes);
-    assert_non_null(fine);
-    while (untouched < SMALL && stack[untouched] == PAINT) untouched++;
-    if (SMALL - untouched > DEEPEST) fail_msg("%zu bytes of a stack were used", SMALL - untouched);
-    munmap(memory, WIDE + SMALL);
+    assert_non_null(test_on_small_stack(SMALL, on_small_stack, &b, &used));
+    if (used > DEEPEST) fail_msg("%zu bytes of a stack were used", used);
     bench_free(&b);
 }
 #endif
 
-#if defined(__SSE__)
-#  include <xmmintrin.h>
-
-static uint64_t outcome(bench *b, unsigned mode)
+static uint64_t outcome(bench *b, uint32_t mode)
 {
     uint64_t hash = 0;
     for (int i = 0; i < RUNS; i++) {
         ops_run *r = b->run[i][0];
-        _mm_setcsr(mode);
+        test_mode_set(mode);
         exphil_status status = ops_run_do(b->ops, r, NULL);
-        unsigned after = _mm_getcsr();
-        _mm_setcsr(0x1F80);
+        const uint32_t after = test_mode();
+        test_mode_set(TEST_PLAIN);
         assert_int_equal(status, EXPHIL_OK);
         assert_int_equal(after, mode);
         for (int k = 0; k < r->c->count; k++)
@@ -197,25 +157,18 @@ static uint64_t outcome(bench *b, unsigned mode)
 
 static void host_modes_are_not_felt(void **state)
 {
-    /* rounding up, down, to zero; flush to zero and denormals are zero; exceptions trapped */
-    static const unsigned modes[] = {0x5F80, 0x3F80, 0x7F80, 0x9FC0, 0xDFC0, 0x1F80 & ~0x1F80u};
+    test_needs_modes();
     bench b, other;
     bench_make(&b, 2, 0);
-    const uint64_t wanted = outcome(&b, 0x1F80);
+    const uint64_t wanted = outcome(&b, TEST_PLAIN);
     bench_free(&b);
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    for (int i = 0; i < TEST_MODE_COUNT; i++) {
         bench_make(&other, 2, 0);
-        if (outcome(&other, modes[i]) != wanted) fail_msg("another result with MXCSR %04x", modes[i]);
+        if (outcome(&other, test_modes[i]) != wanted)
+            fail_msg("another result with mode %04x", (unsigned)test_modes[i]);
         bench_free(&other);
     }
 }
-#else
-static void host_modes_are_not_felt(void **state)
-{
-    print_message("SKIPPED: the modes are known on x86 only\n");
-    skip();
-}
-#endif
 
 /* A context is made or nothing is left, whatever allocation fails. */
 static void no_memory_is_no_ops(void **state)

@@ -2,8 +2,6 @@
  * alone. Under the thread sanitizer nothing races. */
 #include "ops_case.h"
 
-#include <pthread.h>
-
 enum { THREADS = 4, RUNS = 13 };
 
 typedef struct worker {
@@ -11,7 +9,7 @@ typedef struct worker {
     ops_run *run[RUNS];
     exphil_status status;
     int64_t rounds;
-    pthread_t id;
+    test_thread id;
 } worker;
 
 static void *work(void *arg)
@@ -58,8 +56,8 @@ static void check_shared(int32_t pool, int32_t threads)
     prepare(&alone, ops, 1);
     for (int i = 0; i < THREADS; i++) prepare(&w[i], ops, 6);
     work(&alone);
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&w[i].id, NULL, work, &w[i]), 0);
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(w[i].id, NULL), 0);
+    for (int i = 0; i < THREADS; i++) test_thread_start(&w[i].id, work, &w[i]);
+    for (int i = 0; i < THREADS; i++) (void)test_thread_join(&w[i].id);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(w[i].status, EXPHIL_OK);
         assert_true(results(&w[i]) == results(&alone));

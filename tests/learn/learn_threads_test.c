@@ -4,8 +4,6 @@
 
 #include <exphil/match.h>
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 enum { CHUNKS = 12, LANES = 4 };
@@ -97,13 +95,13 @@ static void a_second_thread_changes_nothing(void **unused)
         exphil_model *foreign = model_case_create(r.context, &config);
         const exphil_world world = noise_world(&n, LANES), other = noise_world(&far, LANES);
         meddler m = {.run = &r, .foreign = foreign, .other = &other, .world = &world};
-        pthread_t thread;
+        test_thread thread;
         learn_chunk(&r, &world); /* from here on it has a world */
-        if (meddled) assert_int_equal(pthread_create(&thread, NULL, meddle, &m), 0);
-        while (meddled && !atomic_load(&m.calls_made)) sched_yield();
+        if (meddled) test_thread_start(&thread, meddle, &m);
+        while (meddled && !atomic_load(&m.calls_made)) test_thread_yield();
         learn_all(&r, &world);
         atomic_store(&m.stop, 1);
-        if (meddled) assert_int_equal(pthread_join(thread, NULL), 0);
+        if (meddled) (void)test_thread_join(&thread);
         assert_int_equal(m.wrong, 0);
         assert_int_equal(far.frames, 0);
         found[meddled] = learn_weights(&r);
@@ -150,11 +148,11 @@ static void *play_lanes(void *arg)
 static int play_both(const exphil_world *world, int64_t first, int until)
 {
     atomic_int stop = 0, refused = 0;
-    pthread_t thread[2];
+    test_thread thread[2];
     player both[2] = {{world, 0, MANY / 2, &stop, &refused, until, 0},
                       {world, first, 8, &stop, &refused, until, 0}};
-    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, play_lanes, &both[i]), 0);
-    for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 2; i++) test_thread_start(&thread[i], play_lanes, &both[i]);
+    for (int i = 0; i < 2; i++) (void)test_thread_join(&thread[i]);
     for (int i = 0; i < 2; i++) assert_int_equal(both[i].wrong, 0);
     return atomic_load(&refused);
 }

@@ -4,11 +4,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { CHUNKS = 5, BEFORE = 2 };
 
-static char place[64];
+static char place[512];
 
 static int32_t load_fails(void *user, int64_t lane, const void *state)
 {
@@ -189,7 +188,7 @@ static void damage_is_refused(void **unused)
 {
     learn_plan p = plan_of(0);
     noise n = {.fail_at = 0};
-    char name[80];
+    char name[600];
     size_t bytes;
     make_checkpoint(&p);
     snprintf(name, sizeof name, "%s.optimizer", place);
@@ -215,16 +214,13 @@ static void damage_is_refused(void **unused)
 
 int main(void)
 {
-    snprintf(place, sizeof place, "learner_resume_test.%d", (int)getpid());
+    snprintf(place, sizeof place, "%s", test_path("learner"));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_goes_on_to_the_last_bit), cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(what_cannot_be_is_refused),  cmocka_unit_test(a_trainers_checkpoint_is_no_learners),
         cmocka_unit_test(damage_is_refused),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);
-    char name[80];
-    snprintf(name, sizeof name, "%s.optimizer", place);
-    unlink(place);
-    unlink(name);
+    test_folder_remove();
     return status;
 }

@@ -32,7 +32,7 @@ static void duel_row(const duel *d, int64_t lane, float *floats)
 {
     for (int seat = 0; seat < 2; seat++) {
         floats[3 * seat] = seat ? 1.0f : -1.0f;
-        floats[3 * seat + 1] = (float)d->frame[lane] / ENDS;
+        floats[3 * seat + 1] = (float)d->frame[lane] / (float)ENDS;
         floats[3 * seat + 2] = (float)(d->seed[lane] % 1000) / 1000.0f;
     }
 }
@@ -151,7 +151,7 @@ static void the_better_one_wins(void **unused)
     assert_true(r.lost == 20 && r.score == 0.0);
     config.points = -1.0; /* to the end */
     r = play(strong, weak, 4, &config);
-    assert_true(r.won == 20 && r.frames == 20.0 * ENDS);
+    assert_true(r.won == 20 && r.frames == 20.0 * (double)ENDS);
     config.most_frames = 5;
     r = play(strong, weak, 4, &config);
     assert_true(r.won == 20 && r.frames == 20.0 * 5);

@@ -19,13 +19,13 @@ static void *host_alloc(void *context, size_t bytes)
     counting_host *host = context;
     if (host->refuse) return NULL;
     host->live += (int64_t)bytes;
-    return aligned_alloc(64, (bytes + 64) / 64 * 64);
+    return test_aligned(64, bytes ? bytes : 1);
 }
 
 static void host_free(void *context, void *pointer, size_t bytes)
 {
     ((counting_host *)context)->live -= (int64_t)bytes;
-    free(pointer);
+    test_aligned_free(pointer);
 }
 
 /* The last piece first, so that an order that somebody relies on shows. */

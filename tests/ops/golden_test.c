@@ -6,7 +6,6 @@
 #include "device/device.h"
 #include "file/file.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -302,18 +301,16 @@ static void check(exphil_context *context, const char *name, int32_t type)
 static void check_all(int32_t threads, int32_t type)
 {
     exphil_context *context = test_context(NULL, NULL, threads);
-    DIR *folder = opendir(FOLDER);
-    assert_non_null(folder);
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        char name[sizeof entry->d_name];
-        if (entry->d_name[0] == '.') continue;
-        snprintf(name, sizeof name, "%s", entry->d_name);
-        char *end = strstr(name, END);
-        if (!end || strcmp(end, END) != 0) fail_msg(FOLDER "/%s is no golden file", name);
+    char **names = NULL;
+    const int count = test_list(FOLDER, &names);
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++) {
+        char *end = strstr(names[i], END);
+        if (!end || strcmp(end, END) != 0) fail_msg(FOLDER "/%s is no golden file", names[i]);
         *end = 0;
-        check(context, name, type);
+        check(context, names[i], type);
     }
-    closedir(folder);
+    test_list_free(names, count);
     exphil_context_destroy(context);
 }
 

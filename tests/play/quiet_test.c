@@ -3,17 +3,18 @@
 #include "play_case.h"
 
 #include "melee_frame.h"
+#include "test_modes.h"
 #include "traps.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { HEADS = 3, LOGITS = 12, STEPS = 100000 };
+#if defined(EXPHIL_TEST_FEWER) && !defined(EXPHIL_SANITIZE)
+enum { STEPS = 10000 };
+#else
+enum { STEPS = 100000 };
+#endif
+enum { HEADS = 3, LOGITS = 12 };
 
 /* ---- what is run ------------------------------------------------------------------------------------------------- */
 
@@ -118,11 +119,14 @@ static void nothing_is_allocated_or_locked(void **state)
 /* The traps do trap. */
 static void traps_work(void **state)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    if (!traps_count())
+        test_left_out("this system lets no program count the C library's locks and allocations");
+    test_lock *lock = test_lock_make();
     long long before = atomic_load(&trap_locks);
-    pthread_mutex_lock(&mutex);
-    pthread_mutex_unlock(&mutex);
+    test_lock_enter(lock);
+    test_lock_leave(lock);
     assert_int_equal(atomic_load(&trap_locks), before + 2);
+    test_lock_free(lock);
 #ifndef EXPHIL_SANITIZE
     before = atomic_load(&trap_mallocs);
     void *volatile some = malloc(10);
@@ -138,51 +142,33 @@ static void traps_work(void **state)
 
 #ifndef EXPHIL_SANITIZE /* sanitizers call the system themselves */
 
-enum { FINE = 0, WRONG = 3, NO_SECCOMP = 4 };
+typedef struct life {
+    int32_t mode;
+    bool guilty;
+} life;
 
-static void child_life(int32_t mode, bool guilty)
+static int live(void *arg)
 {
-    const struct rlimit no_core = {0, 0};
+    const life *l = arg;
     bench b;
-    (void)setrlimit(RLIMIT_CORE, &no_core);
-    bench_make(&b, mode); /* here: what was made before fork() is refused */
+    bench_make(&b, l->mode);
     bool fine = hot(&b, 0);
-    if (!traps_give_up_system_calls()) _exit(NO_SECCOMP);
-    for (int64_t t = 0; t < steps_of(mode); t++) fine &= hot(&b, t);
-    if (guilty) (void)getppid();
-    _exit(fine ? FINE : WRONG);
-}
-
-static int run_child(int32_t mode, bool guilty)
-{
-    pid_t child = fork();
-    if (child == 0) child_life(mode, guilty);
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_SECCOMP) return status;
-    print_message("SKIPPED: this system has no seccomp filters\n");
-    skip();
-    return status;
+    if (!traps_give_up_system_calls()) return TRAPS_NO_FILTER;
+    for (int64_t t = 0; t < steps_of(l->mode); t++) fine &= hot(&b, t);
+    if (l->guilty) traps_call_the_system();
+    return fine ? TRAPS_FINE : TRAPS_WRONG;
 }
 
 static void the_system_is_never_called(void **state)
 {
-    for (int32_t mode = 0; mode <= 1; mode++) {
-        int status = run_child(mode, false);
-        if (WIFSIGNALED(status)) fail_msg("ended by signal %d: a system call was made", WTERMSIG(status));
-        assert_int_equal(WEXITSTATUS(status), FINE);
-    }
-    int status = run_child(1, true);
-    assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGSYS);
+    life quiet[] = {{0, false}, {1, false}}, guilty = {1, true};
+    for (int i = 0; i < 2; i++) assert_quiet_life(live, &quiet[i]);
+    assert_guilty_life(live, &guilty);
 }
 
 #endif
 
 /* ---- floating-point modes ------------------------------------------------------------------------------------------ */
-
-#if defined(__SSE__)
-#  include <xmmintrin.h>
 
 /* Everything that computes with what the host gave, under one mode; the mode must be the same after every call. */
 typedef struct outcome {
@@ -194,17 +180,17 @@ typedef struct outcome {
     unsigned char block[65536];
 } outcome;
 
-#  define IN_MODE(call)                                                                                      \
-    do {                                                                                                     \
-      _mm_setcsr(mode);                                                                                      \
-      exphil_status in_mode = (call);                                                                        \
-      unsigned after = _mm_getcsr();                                                                         \
-      _mm_setcsr(0x1F80);                                                                                    \
-      assert_int_equal(in_mode, EXPHIL_OK);                                                                  \
-      assert_int_equal(after, mode);                                                                         \
-    } while (0)
+#define IN_MODE(call)                                                                                        \
+  do {                                                                                                       \
+    test_mode_set(mode);                                                                                     \
+    exphil_status in_mode = (call);                                                                          \
+    uint32_t after = test_mode();                                                                            \
+    test_mode_set(TEST_PLAIN);                                                                               \
+    assert_int_equal(in_mode, EXPHIL_OK);                                                                    \
+    assert_int_equal(after, mode);                                                                           \
+  } while (0)
 
-static void compute(unsigned mode, outcome *o)
+static void compute(uint32_t mode, outcome *o)
 {
     bench b;
     exphil_session *session = NULL, *clone = NULL;
@@ -239,26 +225,18 @@ static void compute(unsigned mode, outcome *o)
 
 static void host_modes_are_not_felt(void **state)
 {
-    /* rounding up, down, to zero; flush to zero and denormals are zero; exceptions raised before; exceptions trapped */
-    static const unsigned modes[] = {
-        0x5F80, 0x3F80, 0x7F80, 0x9FC0, 0xDFC0, 0x1FBF, 0x5F80 & ~0x1F80u, 0x1F80 & ~0x1F80u};
+    test_needs_modes();
     outcome *want = calloc(1, sizeof *want);
-    compute(0x1F80, want);
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    compute(TEST_PLAIN, want);
+    for (int i = 0; i < TEST_MODE_COUNT; i++) {
         outcome *got = calloc(1, sizeof *got);
-        compute(modes[i], got);
-        if (memcmp(want, got, sizeof *got) != 0) fail_msg("another result with MXCSR %04x", modes[i]);
+        compute(test_modes[i], got);
+        if (memcmp(want, got, sizeof *got) != 0)
+            fail_msg("another result with mode %04x", (unsigned)test_modes[i]);
         free(got);
     }
     free(want);
 }
-#else
-static void host_modes_are_not_felt(void **state)
-{
-    print_message("SKIPPED: the modes are known on x86 only\n");
-    skip();
-}
-#endif
 
 int main(void)
 {

@@ -5,8 +5,6 @@
 #include "play/play.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const char *const patterns[] = {EACH_BLOCK "(mamba attention)*2"};
 enum { PATTERNS = sizeof patterns / sizeof patterns[0] };
@@ -296,18 +294,17 @@ static void a_second_caller_is_refused(void **state)
     play_pair_free(&p);
 }
 
+static int is_refused(void *pair)
+{
+    check_all_refused(pair, EXPHIL_E_STATE);
+    return 0;
+}
+
 static void a_forked_child_is_refused(void **state)
 {
     exphil_session_config how = EXPHIL_SESSION_CONFIG_INIT;
     play_pair p = play_pair_make("gru", 1, how, how, 4);
-    pid_t child = fork();
-    if (child == 0) {
-        check_all_refused(&p, EXPHIL_E_STATE);
-        _exit(0);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(test_in_copy(is_refused, &p), 0);
     play_pair_free(&p);
 }
 

@@ -2,7 +2,6 @@
  * made, ended, and the model is queried and saved. Above all this is what the thread sanitizer watches. */
 #include "play_case.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,17 +73,16 @@ static void play_together(const char *blocks, int32_t pool)
     exphil_model_config config = model_case_config(blocks, EXPHIL_TYPE_F32);
     exphil_model *model = play_model(context, &config, 0.2);
     player alone[PLAYERS], together[PLAYERS], looker = {.model = model};
-    pthread_t thread[PLAYERS + 1];
+    test_thread thread[PLAYERS + 1];
     for (int i = 0; i < PLAYERS; i++) {
         play_frames *frames = play_frames_make(model, STREAMS, FRAMES, (uint64_t)i);
         alone[i] = player_of(model, frames);
         together[i] = player_of(model, frames);
     }
     /* First together: what a first session prepares is then prepared by several at once. */
-    assert_int_equal(pthread_create(&thread[PLAYERS], NULL, look_at, &looker), 0);
-    for (int i = 0; i < PLAYERS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, play_rounds, &together[i]), 0);
-    for (int i = 0; i <= PLAYERS; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+    test_thread_start(&thread[PLAYERS], look_at, &looker);
+    for (int i = 0; i < PLAYERS; i++) test_thread_start(&thread[i], play_rounds, &together[i]);
+    for (int i = 0; i <= PLAYERS; i++) (void)test_thread_join(&thread[i]);
     assert_ok(looker.status);
     for (int i = 0; i < PLAYERS; i++) {
         const play_frames *f = together[i].frames;

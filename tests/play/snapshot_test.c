@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { HEADS = 3, LOGITS = 12 };
 
@@ -315,8 +313,6 @@ static int second_life(const char *folder)
 
 static void other_processes_go_on(void **state)
 {
-    char self[512] = {0};
-    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     for (int p = 0; p < PATTERNS; p++)
         for (int32_t mode = 0; mode <= 1; mode++) {
             game g = game_make(p, mode, 1, 50 + AFTER);
@@ -327,14 +323,8 @@ static void other_processes_go_on(void **state)
             play(g.session, g.f, 50, AFTER, want);
             assert_ok(exphil_model_save(g.model, test_path("weights"), NULL));
             test_write(test_path("state"), block, g.bytes);
-            pid_t child = fork();
-            if (child == 0) {
-                execl(self, self, "second-life", test_folder(), (char *)NULL);
-                _exit(127);
-            }
-            int status = -1;
-            assert_int_equal(waitpid(child, &status, 0), child);
-            assert_int_equal(status, 0);
+            const char *const life[] = {"second-life", test_folder(), NULL};
+            assert_int_equal(test_wait(test_start_self(life)), 0);
             size_t bytes = 0;
             char *got = test_read(test_path("tape"), &bytes);
             assert_int_equal(bytes, AFTER * sizeof *want);

@@ -221,10 +221,10 @@ static void models_tell_their_rule(void **state)
     assert_int_equal(info.neutral_start, 0);
     assert_true(info.weights_hash != hash); /* they are not trained alike */
     char *text = test_read(test_path("old"), &bytes);
-    assert_null(memmem(text, bytes, "neutral_start", 13));
+    assert_null(test_find(text, bytes, "neutral_start", 13));
     free(text);
     text = test_read(test_path("new"), &bytes);
-    assert_non_null(memmem(text, bytes, "neutral_start\\\":1", 17));
+    assert_non_null(test_find(text, bytes, "neutral_start\\\":1", 17));
     free(text);
     exphil_model_destroy(model);
     config.neutral_start = 2;

@@ -1,13 +1,9 @@
 /* Runs a fuzz target over stored inputs without libFuzzer: each argument is a file or a folder of files. Cuts of each
  * input at a few places are fed too, since most damage is a file that ends early; not of those behind --whole, which a
  * search found, cuts among them. */
-#include <dirent.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "test.h"
+
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -44,21 +40,15 @@ static void feed_file(const char *path)
 
 static void feed_path(const char *path)
 {
-    struct stat status;
-    if (stat(path, &status) != 0) return;
-    if (!S_ISDIR(status.st_mode)) {
-        feed_file(path);
-        return;
-    }
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    char **names = NULL;
+    const int count = test_list(path, &names);
+    if (count < 0 && test_exists(path)) feed_file(path);
+    for (int i = 0; i < count; i++) {
         char below[4096];
-        if (entry->d_name[0] == '.') continue;
-        snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+        snprintf(below, sizeof below, "%s/%s", path, names[i]);
         feed_path(below);
     }
-    closedir(folder);
+    test_list_free(names, count);
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,6 @@
 /* See game_case.h. */
 #include "game_case.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -56,28 +55,27 @@ static int look_through(const char *folder, int next,
                         void (*fn)(const char *path, exphil_slp *slp, void *arg), void *arg)
 {
     int seen = 0;
-    struct dirent **entry;
-    int count = scandir(folder, &entry, NULL, alphasort);
+    char **names = NULL;
+    const int count = test_list(folder, &names);
     if (count < 0) return 0;
     for (int i = 0; i < count; i++) {
         char path[1024];
         exphil_slp *slp = NULL;
-        const char *dot = strrchr(entry[i]->d_name, '.');
-        snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
+        const char *dot = strrchr(names[i], '.');
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         if (i % next == 0 && dot && strcmp(dot, ".slp") == 0 &&
             exphil_slp_open(context, path, NULL, &slp, NULL) >= 0) {
             fn(path, slp, arg);
             exphil_slp_destroy(slp);
             seen++;
         }
-        free(entry[i]);
     }
-    free(entry);
+    test_list_free(names, count);
     return seen;
 }
 
-/* Under sanitizers a few of the games, which are long and alike. */
-#if defined(EXPHIL_SANITIZE)
+/* Where each takes ten times as long, a few of the games, which are long and alike. */
+#if defined(EXPHIL_TEST_FEWER)
 enum { NEXT_GAME = 8 };
 #else
 enum { NEXT_GAME = 1 };

@@ -2,12 +2,9 @@
 #include "kernel_case.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- memory ---- */
 
@@ -39,7 +36,7 @@ static void guard(char *page, size_t bytes)
     if (guards_filled())
         memset(page, 0xff, bytes);
     else
-        mprotect(page, bytes, PROT_NONE);
+        test_pages_guard(page, bytes);
 }
 
 static void guard_intact(const char *page, size_t bytes)
@@ -54,10 +51,10 @@ void case_takes(void *pages) __attribute__((weak));
 
 void *case_alloc(size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded = (bytes + page - 1) / page * page;
-    char *map = mmap(NULL, rounded + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page = test_page_bytes(), rounded = (bytes + page - 1) / page * page;
+    char *map = test_pages(rounded + 2 * page);
     piece *p = malloc(sizeof *p);
-    if (map == MAP_FAILED || !p) abort();
+    if (!map || !p) abort();
     guard(map, page);
     guard(map + page + rounded, page);
     *p = (piece){pieces, map, rounded + 2 * page};
@@ -78,12 +75,12 @@ void case_release_to(void *mark)
         piece *p = pieces;
         pieces = p->next;
         if (guards_filled()) {
-            size_t page = (size_t)sysconf(_SC_PAGESIZE);
+            size_t page = test_page_bytes();
             guard_intact(p->map, page);
             guard_intact((char *)p->map + p->bytes - page, page);
         }
-        if (case_takes) case_takes((char *)p->map + sysconf(_SC_PAGESIZE));
-        munmap(p->map, p->bytes);
+        if (case_takes) case_takes((char *)p->map + test_page_bytes());
+        test_pages_free(p->map, p->bytes);
         free(p);
     }
 }
@@ -212,7 +209,7 @@ void case_run(const xph_candidate *candidate, const void *args, int threads)
     for (int p = 0; p < XPH_PHASES && candidate->phase[p].run; p++) {
         const xph_phase *phase = &candidate->phase[p];
         int64_t items = phase->items(args);
-        pthread_t id[16];
+        test_thread id[16];
         job jobs[16];
         if (threads <= 1) {
             phase->run(args, 0, items);
@@ -220,9 +217,9 @@ void case_run(const xph_candidate *candidate, const void *args, int threads)
         }
         for (int t = 0; t < threads; t++) {
             jobs[t] = (job){phase, args, items, t, threads};
-            if (pthread_create(&id[t], NULL, work, &jobs[t])) abort();
+            test_thread_start(&id[t], work, &jobs[t]);
         }
-        for (int t = 0; t < threads; t++) pthread_join(id[t], NULL);
+        for (int t = 0; t < threads; t++) (void)test_thread_join(&id[t]);
     }
 }
 

@@ -82,7 +82,7 @@ double model_case_uniform(xph_rng *rng, double low, double high)
 static void *memory(size_t bytes)
 {
     size_t padded = (bytes + 63) / 64 * 64 + 64;
-    void *p = aligned_alloc(64, padded);
+    void *p = test_aligned(64, padded);
     assert_non_null(p);
     memset(p, 0xFF, padded);
     return p;
@@ -173,7 +173,7 @@ void model_case_free(model_case *c)
     if (!c) return;
     void *const all[] = {c->floats, c->ids,       c->past,  c->actions, c->reset,  c->weights,
                          c->packed, c->gradients, c->state, c->dlogits, c->dvalues};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) test_aligned_free(all[i]);
     free(c);
 }
 

@@ -128,8 +128,8 @@ static exphil_dataset *games_dataset(exphil_context *on, int count, int32_t last
 static void *counted_alloc(void *user, size_t bytes, size_t align)
 {
     plan_count *count = user;
-    void *at = NULL;
-    if (posix_memalign(&at, align, bytes) != 0) return NULL;
+    void *at = test_aligned(align, bytes);
+    if (!at) return NULL;
     long long used = atomic_fetch_add(&count->used, (long long)bytes) + (long long)bytes;
     long long most = atomic_load(&count->most);
     while (used > most && !atomic_compare_exchange_weak(&count->most, &most, used)) {
@@ -140,7 +140,7 @@ static void *counted_alloc(void *user, size_t bytes, size_t align)
 static void counted_free(void *user, void *pointer, size_t bytes)
 {
     atomic_fetch_sub(&((plan_count *)user)->used, (long long)bytes);
-    free(pointer);
+    test_aligned_free(pointer);
 }
 
 static exphil_context *context_of(const plan_place *place, plan_count *count)

@@ -7,10 +7,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #include "base/base.h"
+
+#include "test_pages.h"
+#include "test_process.h"
+#include "test_thread.h"
 
 /* What cmocka and the hooks of the interface call takes what they give, and few tests need it all. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -61,6 +66,13 @@ void test_io_init(test_io *io);
     if (!strstr((error)->message, words)) fail_msg("\"%s\" lacks \"%s\"", (error)->message, words);          \
   } while (0)
 
+/* The case that runs now ends here and is told as left out, with its reason. */
+#define test_left_out(reason)                                                                                \
+  do {                                                                                                       \
+    print_message("SKIPPED: %s\n", reason);                                                                  \
+    skip();                                                                                                  \
+  } while (0)
+
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 
 /* Any of memory and io may be NULL. threads as in the configuration. On $EXPHIL_TEST_DEVICE (a context's
@@ -79,7 +91,32 @@ const char *test_path(const char *name);
 void test_write(const char *path, const void *data, size_t bytes);
 /* Whole file into malloc'ed memory with a 0 behind it; NULL when it is not there. */
 char *test_read(const char *path, size_t *bytes);
+/* Where some bytes begin in others; NULL: nowhere. */
+void *test_find(const void *in, size_t bytes, const void *wanted, size_t length);
 bool test_exists(const char *path);
+void test_make_folder(const char *path);
+/* The names in a folder but those that begin with a dot, in the order of their bytes; how many, -1: there is no such folder. */
+int test_list(const char *path, char ***names);
+void test_list_free(char **names, int count);
+/* Makes a file so long from outside: cut off, or with zeros behind it. */
+void test_resize(const char *path, uint64_t bytes);
+/* Another number when another file is there now; 0: none. */
+uint64_t test_file_number(const char *path);
+/* Does this system put a file in the place of one that is open? (Windows 10 does, wine 8 does not.) */
+bool test_replaces_open(void);
+/* A symbolic link, a second name of one file, a pipe with a name. False: this system has none, or gives no right to make one. */
+bool test_link(const char *to, const char *name);
+bool test_second_name(const char *of, const char *name);
+bool test_pipe(const char *name);
+#if defined(_WIN32)
+#  define TEST_NOWHERE "nul"
+#else
+#  define TEST_NOWHERE "/dev/null"
+#endif
+bool test_has_command(const char *name);
+/* What a command of the shell writes; its end gives 0 when it went well. */
+FILE *test_command(const char *command);
+int test_command_end(FILE *command);
 void assert_same_file(const char *one, const char *two);
 
 /* "<replays>/name", or NULL after saying loudly that the test is skipped. The folder is $EXPHIL_REPLAYS or

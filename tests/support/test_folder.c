@@ -1,7 +1,7 @@
-/* Temporary folders, small files, and the way to the real replays. */
+/* Temporary folders of POSIX, and what is done to files from outside. */
 #include "test.h"
-#include "test_places.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,69 +30,85 @@ void test_folder_remove(void)
     folder[0] = '\0';
 }
 
-int test_leave(void **state)
-{
-    test_folder_remove();
-    return 0;
-}
-
-const char *test_path(const char *name)
-{
-    static char path[8][1024];
-    static atomic_uint next; /* ranks are threads */
-    char *to = path[atomic_fetch_add(&next, 1) % 8];
-    snprintf(to, sizeof path[0], "%s/%s", test_folder(), name);
-    return to;
-}
-
-void test_write(const char *path, const void *data, size_t bytes)
-{
-    FILE *file = fopen(path, "wb");
-    if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0)
-        fail_msg("could not write %s", path);
-}
-
-char *test_read(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    fseek(file, 0, SEEK_END);
-    size_t size = (size_t)ftell(file);
-    rewind(file);
-    char *data = malloc(size + 1);
-    if (!data || fread(data, 1, size, file) != size) fail_msg("could not read %s", path);
-    data[size] = '\0';
-    fclose(file);
-    if (bytes) *bytes = size;
-    return data;
-}
-
 bool test_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
 
-const char *test_replay(const char *name)
+void test_make_folder(const char *path)
 {
-    static char path[8][1024];
-    static int next;
-    const char *base = getenv("EXPHIL_REPLAYS");
-    char *to = path[next++ % 8];
-    snprintf(to, sizeof path[0], "%s/%s", base && *base ? base : EXPHIL_SOURCE_DIR "/../shared/replays",
-             name);
-    if (access(to, R_OK) == 0) return to;
-    printf("SKIPPED: no replay %s; set EXPHIL_REPLAYS to the folder that holds it\n", to);
-    return NULL;
+    assert_int_equal(mkdir(path, 0777), 0);
 }
 
-void assert_same_file(const char *one, const char *two)
+static int by_name(const struct dirent **a, const struct dirent **b)
 {
-    size_t bytes[2];
-    char *data[2] = {test_read(one, &bytes[0]), test_read(two, &bytes[1])};
-    assert_non_null(data[0]);
-    assert_non_null(data[1]);
-    assert_int_equal(bytes[0], bytes[1]);
-    assert_memory_equal(data[0], data[1], bytes[0]);
-    free(data[0]);
-    free(data[1]);
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_shown(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+int test_list(const char *path, char ***names)
+{
+    struct dirent **entry = NULL;
+    int count = scandir(path, &entry, is_shown, by_name);
+    if (count < 0) return -1;
+    *names = malloc((size_t)count * sizeof **names + 1);
+    assert_non_null(*names);
+    for (int i = 0; i < count; i++) {
+        (*names)[i] = strdup(entry[i]->d_name);
+        free(entry[i]);
+    }
+    free(entry);
+    return count;
+}
+
+void test_resize(const char *path, uint64_t bytes)
+{
+    assert_int_equal(truncate(path, (off_t)bytes), 0);
+}
+
+uint64_t test_file_number(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 ? (uint64_t)s.st_ino : 0;
+}
+
+bool test_replaces_open(void)
+{
+    return true;
+}
+
+bool test_link(const char *to, const char *name)
+{
+    return symlink(to, name) == 0;
+}
+
+bool test_second_name(const char *of, const char *name)
+{
+    return link(of, name) == 0;
+}
+
+bool test_pipe(const char *name)
+{
+    return mkfifo(name, 0666) == 0;
+}
+
+bool test_has_command(const char *name)
+{
+    char line[256];
+    snprintf(line, sizeof line, "command -v %s >/dev/null 2>&1", name);
+    return system(line) == 0;
+}
+
+FILE *test_command(const char *command)
+{
+    return popen(command, "r");
+}
+
+int test_command_end(FILE *command)
+{
+    return pclose(command);
 }

@@ -3,7 +3,6 @@
 
 #include "base/hooks.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 /* A file that is open: a real one, or bytes and a hole behind them. */
@@ -14,16 +13,17 @@ typedef struct test_file {
 } test_file;
 
 /* Notes the operation; a fault due now comes back as its code. Rows are read on any thread. */
+static test_lock *lock;
+
 static int32_t note(test_io *io, const char *name)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    test_lock_enter(lock);
     size_t used = strlen(io->log);
     if (used + strlen(name) + 2 < sizeof io->log) {
         strcat(io->log, name);
         strcat(io->log, " ");
     }
-    pthread_mutex_unlock(&lock);
+    test_lock_leave(lock);
     long long call = atomic_fetch_add(&io->calls, 1) + 1;
     bool due = io->fail_at && (call == io->fail_at || (io->fail_on && call > io->fail_at));
     return due ? io->code : 0;
@@ -144,6 +144,7 @@ static int32_t list(void *user, const char *folder, int32_t (*name)(void *to, co
 
 void test_io_init(test_io *io)
 {
+    if (!lock) lock = test_lock_make();
     memset(io, 0, sizeof *io);
     io->code = 5; /* EIO */
     io->hook = (exphil_io){

@@ -21,10 +21,10 @@ static void *counted_alloc(void *user, size_t bytes, size_t align)
         atomic_fetch_add(&memory->wrong, 1);
         return NULL;
     }
-    char *raw = NULL;
     if (memory->limit_bytes && (long long)bytes > memory->limit_bytes - atomic_load(&memory->live_bytes))
         return NULL;
-    if (posix_memalign((void **)&raw, align, bytes + align) != 0) return NULL;
+    char *raw = test_aligned(align, bytes + align);
+    if (!raw) return NULL;
     header head = {MAGIC, bytes, align};
     memcpy(raw + align - sizeof head, &head, sizeof head);
     memset(raw + align, 0xA5, bytes);
@@ -45,7 +45,7 @@ static void counted_free(void *user, void *pointer, size_t bytes)
     memset(pointer, 0x5A, bytes);
     atomic_fetch_sub(&memory->live, 1);
     atomic_fetch_sub(&memory->live_bytes, (long long)bytes);
-    free((char *)pointer - head.align);
+    test_aligned_free((char *)pointer - head.align);
 }
 
 void test_memory_init(test_memory *memory)

@@ -1,11 +1,9 @@
 #include "thread_ranks.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct thread_ranks {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    test_lock *lock;
     int32_t ranks, came, gone;
     int64_t round;
     void *data[THREAD_RANKS_MOST];
@@ -57,7 +55,7 @@ static void finish(struct thread_ranks *all)
     if (!all->code) fold(all);
     all->came = 0;
     all->round++;
-    pthread_cond_broadcast(&all->changed);
+    test_lock_wake(all->lock);
 }
 
 static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
@@ -67,7 +65,7 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
     const thread_how *how = &all->how;
     const bool fails = ++own->calls == how->fails_at && own->armed;
     if (fails && how->only_rank < 0) return THREAD_RANKS_BROKEN;
-    pthread_mutex_lock(&all->lock);
+    test_lock_enter(all->lock);
     all->data[own->rank] = data;
     all->count[own->rank] = count;
     all->type = type;
@@ -75,9 +73,9 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
     if (++all->came == all->ranks)
         finish(all);
     else
-        while (all->round == round && !all->gone) pthread_cond_wait(&all->changed, &all->lock);
+        while (all->round == round && !all->gone) test_lock_wait(all->lock);
     int32_t code = all->round == round ? THREAD_RANKS_GONE : all->code;
-    pthread_mutex_unlock(&all->lock);
+    test_lock_leave(all->lock);
     return fails && how->only_rank == own->rank ? THREAD_RANKS_BROKEN : code;
 }
 
@@ -88,8 +86,7 @@ struct thread_ranks *thread_ranks_open(int32_t ranks, thread_how how)
     assert_true(ranks <= THREAD_RANKS_MOST);
     all->ranks = ranks;
     all->how = how;
-    pthread_mutex_init(&all->lock, NULL);
-    pthread_cond_init(&all->changed, NULL);
+    all->lock = test_lock_make();
     for (int32_t r = 0; r < ranks; r++) {
         thread_rank *own = &all->rank[r];
         *own = (thread_rank){.all = all, .rank = r, .ranks = ranks};
@@ -105,16 +102,15 @@ thread_rank *thread_ranks_of(struct thread_ranks *all, int32_t rank)
 
 void thread_ranks_leave(thread_rank *rank)
 {
-    pthread_mutex_lock(&rank->all->lock);
+    test_lock_enter(rank->all->lock);
     rank->all->gone++;
-    pthread_cond_broadcast(&rank->all->changed);
-    pthread_mutex_unlock(&rank->all->lock);
+    test_lock_wake(rank->all->lock);
+    test_lock_leave(rank->all->lock);
 }
 
 void thread_ranks_close(struct thread_ranks *all)
 {
-    pthread_cond_destroy(&all->changed);
-    pthread_mutex_destroy(&all->lock);
+    test_lock_free(all->lock);
     free(all);
 }
 
@@ -129,12 +125,12 @@ static void *work(void *given)
 void thread_ranks_run(int32_t ranks, thread_rank_fn fn, void *const *user, thread_how how)
 {
     struct thread_ranks *all = thread_ranks_open(ranks, how);
-    pthread_t thread[THREAD_RANKS_MOST];
+    test_thread thread[THREAD_RANKS_MOST];
     all->fn = fn;
     for (int32_t r = 0; r < ranks; r++) {
         all->rank[r].user = user ? user[r] : NULL;
-        assert_int_equal(pthread_create(&thread[r], NULL, work, &all->rank[r]), 0);
+        test_thread_start(&thread[r], work, &all->rank[r]);
     }
-    for (int32_t r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
+    for (int32_t r = 0; r < ranks; r++) (void)test_thread_join(&thread[r]);
     thread_ranks_close(all);
 }

@@ -1,17 +1,25 @@
 /* Interposed names, and a seccomp filter. */
 #include "traps.h"
+#include "test.h"
 
 #include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <string.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 atomic_llong trap_locks, trap_mallocs;
 static pthread_t watched;
+
+bool traps_count(void)
+{
+    return true;
+}
 
 void traps_watch(void)
 {
@@ -78,4 +86,39 @@ bool traps_give_up_system_calls(void)
     const struct sock_fprog filter = {sizeof program / sizeof program[0], program};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+void traps_call_the_system(void)
+{
+    (void)getppid();
+}
+
+/* What waitpid says. */
+static int lived(trap_life life, void *arg)
+{
+    const struct rlimit no_core = {0, 0};
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)setrlimit(RLIMIT_CORE, &no_core);
+        _exit(life(arg));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == TRAPS_NO_FILTER)
+        test_left_out("this system has no seccomp filters");
+    return status;
+}
+
+void assert_quiet_life(trap_life life, void *arg)
+{
+    const int status = lived(life, arg);
+    if (WIFSIGNALED(status)) fail_msg("ended by signal %d: a system call was made", WTERMSIG(status));
+    assert_int_equal(WEXITSTATUS(status), TRAPS_FINE);
+}
+
+void assert_guilty_life(trap_life life, void *arg)
+{
+    const int status = lived(life, arg);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSYS);
 }

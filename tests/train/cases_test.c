@@ -265,7 +265,7 @@ static double table_ceiling(const script *of)
         }
         right += best;
     }
-    return (double)right / B_FRAMES;
+    return (double)right / (double)B_FRAMES;
 }
 
 static double case_b(const char *blocks)

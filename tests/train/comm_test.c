@@ -3,7 +3,6 @@
 #include "test.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { RANKS = 3, LANES = 2, TIME = 5, FLOATS = 4, UPDATES = 4, ROWS = RANKS * LANES * TIME };
@@ -17,7 +16,7 @@ static uint8_t reset[ROWS];
 
 /* All ranks bring their data; the last one adds them up in the order of the ranks. */
 static struct meeting {
-    pthread_barrier_t barrier;
+    test_meeting *barrier;
     float *data[RANKS];
     int32_t code;
 } meeting;
@@ -36,13 +35,13 @@ static int32_t all_reduce(void *user, void *data, int64_t count, int32_t type)
     assert_int_equal(type, EXPHIL_TYPE_F32);
     if (r->code) return r->code;
     meeting.data[r->index] = data;
-    if (pthread_barrier_wait(&meeting.barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+    if (test_meeting_come(meeting.barrier))
         for (int64_t i = 0; i < count; i++) {
             float sum = meeting.data[0][i];
             for (int k = 1; k < RANKS; k++) sum += meeting.data[k][i];
             for (int k = 0; k < RANKS; k++) meeting.data[k][i] = sum;
         }
-    pthread_barrier_wait(&meeting.barrier);
+    (void)test_meeting_come(meeting.barrier);
     return 0;
 }
 
@@ -118,11 +117,11 @@ static void *train(void *given)
 
 static void run_ranks(rank ranks[RANKS])
 {
-    pthread_t thread[RANKS];
-    pthread_barrier_init(&meeting.barrier, NULL, RANKS);
-    for (int k = 0; k < RANKS; k++) assert_int_equal(pthread_create(&thread[k], NULL, train, &ranks[k]), 0);
-    for (int k = 0; k < RANKS; k++) pthread_join(thread[k], NULL);
-    pthread_barrier_destroy(&meeting.barrier);
+    test_thread thread[RANKS];
+    meeting.barrier = test_meeting_make(RANKS);
+    for (int k = 0; k < RANKS; k++) test_thread_start(&thread[k], train, &ranks[k]);
+    for (int k = 0; k < RANKS; k++) (void)test_thread_join(&thread[k]);
+    test_meeting_free(meeting.barrier);
 }
 
 static int make_data(void **state)

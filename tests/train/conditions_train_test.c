@@ -91,7 +91,7 @@ static void load_changed(exphil_context *context, const char *from, const char *
     char *file = test_read(test_path("told"), &bytes);
     exphil_model *loaded = NULL;
     exphil_error error = EXPHIL_ERROR_INIT;
-    char *at = memmem(file, bytes, from, length), *sum = memmem(file, bytes, "exphil.model_xxh64", 18);
+    char *at = test_find(file, bytes, from, length), *sum = test_find(file, bytes, "exphil.model_xxh64", 18);
     assert_non_null(at);
     assert_non_null(sum);
     assert_int_equal(strlen(to), length);

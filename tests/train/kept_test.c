@@ -6,10 +6,8 @@
 #include "test_places.h"
 #include "train_case.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { BEFORE = 7, AFTER = 5, SEEN = 9, PLAYED = 40, STREAMS = 2 };
 
@@ -280,7 +278,7 @@ static results results_of(const char *folder)
 static int write_release(const char *folder)
 {
     exphil_context *context = test_context(NULL, NULL, 1);
-    (void)mkdir(folder, 0755);
+    if (!test_exists(folder)) test_make_folder(folder);
     write_corpora(context, folder);
     for (int i = 0; i < 2; i++) {
         write_run(folder, &cases[i]);
@@ -306,22 +304,22 @@ static void compare(const char *release, char *kept, char *now)
 static void releases_are_read(void **state)
 {
     const char *top = EXPHIL_SOURCE_DIR "/tests/data/kept";
-    DIR *folder = opendir(top);
-    assert_non_null(folder);
+    char **names = NULL;
+    const int count = test_list(top, &names);
     int seen = 0;
-    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
-        if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    for (int i = 0; i < count; i++) {
+        if (names[i][0] < '0' || names[i][0] > '9') continue;
         char path[512];
         size_t bytes = 0;
-        (void)snprintf(path, sizeof path, "%s/%s", top, entry->d_name);
+        (void)snprintf(path, sizeof path, "%s/%s", top, names[i]);
         char *kept = test_read(in(path, "results", ".txt"), &bytes);
         assert_non_null(kept);
         results now = results_of(path);
-        compare(entry->d_name, kept, now.text);
+        compare(names[i], kept, now.text);
         free(kept);
         seen++;
     }
-    closedir(folder);
+    test_list_free(names, count);
     test_folder_remove();
     print_message("%d releases are read to the same bits\n", seen);
     assert_true(seen > 0);

@@ -231,7 +231,7 @@ static void the_share_is_kept(void **state)
         end_run(&r);
         char *file = test_read(test_path("part.optimizer"), &bytes);
         assert_non_null(file);
-        assert_int_equal(memmem(file, bytes, "sampling.mirror", strlen("sampling.mirror")) != NULL,
+        assert_int_equal(test_find(file, bytes, "sampling.mirror", strlen("sampling.mirror")) != NULL,
                          shares[i] > 0);
         free(file);
         refuse(0.25, i ? "sampling.mirror 0, this run has 0.25" : "sampling.mirror 0.5, this run has 0.25");

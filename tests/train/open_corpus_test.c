@@ -3,8 +3,6 @@
 #include "train_case.h"
 
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 typedef struct world {
     test_io io; /* of the last test; the others have the library's own files */
@@ -46,17 +44,6 @@ static void open_corpus(bool checked)
     assert_int_equal(fseek(file, 0, SEEK_END), 0);
     w.bytes = (size_t)ftell(file);
     (void)fclose(file);
-}
-
-/* Another process gives the file this size: zeros where it grows. */
-static void resize(size_t bytes)
-{
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) _exit(truncate(w.path, (off_t)bytes) == 0 ? 0 : 1);
-    int status = 1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
 }
 
 /* ---- what needs rows ------------------------------------------------------------------------------------------------- */
@@ -168,7 +155,7 @@ static void shortened(void **state)
                 fail_msg("%s: %s", uses[i].name, error.message);
             exphil_dataset_destroy(w.open);
             open_corpus(checked);
-            resize(w.bytes * (size_t)(part / 2) / 4);
+            test_resize(w.path, w.bytes * (size_t)(part / 2) / 4);
             exphil_status status = uses[i].run(&error);
             exphil_status want = checked && !uses[i].rows_once_checked ? EXPHIL_OK : EXPHIL_E_FORMAT;
             if (status != want)
@@ -187,8 +174,8 @@ static void overwritten(void **state)
         for (int checked = 0; checked < 2; checked++) {
             exphil_error error = EXPHIL_ERROR_INIT;
             open_corpus(checked);
-            resize(w.bytes / 2);
-            resize(w.bytes);
+            test_resize(w.path, w.bytes / 2);
+            test_resize(w.path, w.bytes);
             exphil_status status = uses[i].run(&error);
             if (status != (checked ? EXPHIL_OK : EXPHIL_E_FORMAT))
                 fail_msg("%s: %s, %s", uses[i].name, exphil_status_name(status), error.message);
@@ -214,7 +201,7 @@ static void shortened_under_a_run(void **state)
     assert_int_equal(exphil_trainer_create(w.run.model, optimizer, prefetcher, NULL, &trainer, NULL),
                      EXPHIL_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(exphil_trainer_step(trainer, NULL, NULL), EXPHIL_OK);
-    resize(w.bytes / 3);
+    test_resize(w.path, w.bytes / 3);
     exphil_status status = EXPHIL_OK;
     for (int64_t i = 0; status == EXPHIL_OK && i < w.info.frames; i++)
         status = exphil_trainer_step(trainer, NULL, &error);

@@ -2,12 +2,11 @@
 #include "ranks_case.h"
 
 #include <exphil/ranks.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { BEFORE = 5, AFTER = 7 };
-static pthread_barrier_t together;
+static test_meeting *together;
 
 static train_plan plan_of(const char *blocks)
 {
@@ -172,7 +171,7 @@ static void comes_later(thread_rank *rank)
         (void)train_steps(&run, BEFORE);
         assert_ok(exphil_trainer_save(run.trainer, test_path("later"), NULL));
     }
-    pthread_barrier_wait(&together);
+    (void)test_meeting_come(together);
     if (rank->rank) assert_ok(exphil_trainer_resume(run.trainer, test_path("later"), NULL));
     exphil_prefetcher *prefetcher = lanes_of(&run, &plan, rank);
     exphil_error error = EXPHIL_ERROR_INIT;
@@ -190,9 +189,9 @@ static void more_come(void **state)
     change c = {.blocks = "lstm", .ranks = 3, .left = 3}, one = alone("lstm", 6);
     void *user[3] = {&c, &c, &c};
     (void)test_folder();
-    pthread_barrier_init(&together, NULL, 3);
+    together = test_meeting_make(3);
     thread_ranks_run(3, comes_later, user, (thread_how){0, -1, false});
-    pthread_barrier_destroy(&together);
+    test_meeting_free(together);
     same(&c, &one, "more come");
     for (int r = 0; r < 3; r++) free(c.weights[r]);
     free(one.weights[0]);

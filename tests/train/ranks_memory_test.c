@@ -3,10 +3,8 @@
 #include "ranks_case.h"
 
 #include <exphil/ranks.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { RANKS = 2, MOST = 4000 };
 
@@ -28,7 +26,7 @@ typedef exphil_status (*operation)(bench *b, exphil_error *error);
 /* One rank of the walk; what both came to is seen by both. */
 typedef struct walk {
     struct thread_ranks *group[2];
-    pthread_barrier_t together;
+    test_meeting *together;
     int32_t victim;
     exphil_status status[RANKS];
     exphil_error error[RANKS];
@@ -112,7 +110,7 @@ static void calm(bench *b, walk *w, int which)
     exphil_status status = operations[which].run(b, &error);
     if (status != EXPHIL_OK)
         fail_msg("rank %d, victim %d: %s: %s", b->rank, w->victim, operations[which].name, error.message);
-    pthread_barrier_wait(&w->together);
+    (void)test_meeting_come(w->together);
 }
 
 static void check_statuses(const walk *w, const char *name, long long at)
@@ -147,7 +145,7 @@ static void attempt(bench *b, walk *w, int which, long long at, bool for_ever)
     b->memory.fail_at = 0;
     w->status[b->rank] = status;
     if (victim) w->reached = atomic_load(&b->memory.calls) >= calls + at;
-    pthread_barrier_wait(&w->together);
+    (void)test_meeting_come(w->together);
     check_statuses(w, name, at);
     if (victim) w->failed += status != EXPHIL_OK;
     if (status != EXPHIL_OK) calm(b, w, which);
@@ -164,14 +162,14 @@ static void attempt(bench *b, walk *w, int which, long long at, bool for_ever)
 static void walk_operation(bench *b, walk *w, int which, bool for_ever)
 {
     const char *name = operations[which].name;
-    pthread_barrier_wait(&w->together);
+    (void)test_meeting_come(w->together);
     if (b->rank == w->victim) w->failed = 0;
     calm(b, w, which); /* what is made once for good, is made now */
     bool goes_on = true;
     for (long long at = 1; goes_on && at < MOST; at++) {
         attempt(b, w, which, at, for_ever);
         goes_on = w->reached;
-        pthread_barrier_wait(&w->together);
+        (void)test_meeting_come(w->together);
     }
     if (b->rank != w->victim) return;
     print_message("rank %d, %-12s fails at %lld of its allocations\n", w->victim, name, w->failed);
@@ -235,11 +233,11 @@ static void a_rank_without_memory(int32_t victim)
     walk w = {.victim = victim};
     void *user[RANKS] = {&w, &w};
     (void)test_folder();
-    pthread_barrier_init(&w.together, NULL, RANKS);
+    w.together = test_meeting_make(RANKS);
     for (int i = 0; i < 2; i++) w.group[i] = thread_ranks_open(RANKS, (thread_how){0, -1, false});
     thread_ranks_run(RANKS, one_rank, user, (thread_how){0, -1, false});
     for (int i = 0; i < 2; i++) thread_ranks_close(w.group[i]);
-    pthread_barrier_destroy(&w.together);
+    test_meeting_free(w.together);
     test_folder_remove();
 }
 
@@ -259,6 +257,6 @@ int main(void)
         cmocka_unit_test(the_first_has_no_memory),
         cmocka_unit_test(the_second_has_no_memory),
     };
-    alarm(1200); /* only what hangs */
+    test_end_after(1200); /* only what hangs */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

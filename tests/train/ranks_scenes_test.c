@@ -7,15 +7,13 @@
 #include <exphil/learn.h>
 #include <exphil/ranks.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define PLUGIN EXPHIL_BINARY_DIR "/tests/plugin-emulated"
 
 static char which;
-static pthread_barrier_t together;
+static test_meeting *together;
 static struct thread_ranks *others;
 
 static const char *key;       /* of the call that a scene is about */
@@ -77,7 +75,7 @@ static void joins(thread_rank *rank)
         (void)train_steps(&run, 4);
         DO(r, exphil_trainer_save(run.trainer, path, error));
     }
-    pthread_barrier_wait(&together);
+    (void)test_meeting_come(together);
     if (r) DO(r, exphil_trainer_resume(run.trainer, path, error));
     float kept[100];
     size_t each = run.trainer->feed.state_bytes / 6;
@@ -414,18 +412,18 @@ int main(int argc, char **argv)
                {'p', 2, settings_apart, 0, "create", {APART, APART}},
                {'r', 2, save_after_loss, 0, NULL, {OK, OK}}};
     int wrong = 0;
-    alarm(120);
+    test_end_after(120);
     (void)test_folder();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (argc > 1 && !strchr(argv[1], all[i].letter)) continue;
-        if (strchr("lop", all[i].letter) && access(PLUGIN "/libexphil_cuda.so", R_OK) != 0) {
+        if (strchr("klop", all[i].letter) && !test_exists(PLUGIN "/libexphil_cuda.so")) {
             printf("SKIPPED: no emulated GPU is built: ranks of GPUs are untested here\n");
             continue;
         }
         which = all[i].letter;
         key = all[i].key;
         came[0] = came[1] = OK;
-        pthread_barrier_init(&together, NULL, 2);
+        together = test_meeting_make(2);
         others = thread_ranks_open(3, (thread_how){0, -1, true});
         thread_ranks_run(all[i].ranks, all[i].fn, NULL, (thread_how){0, -1, all[i].tree});
         thread_ranks_close(others);

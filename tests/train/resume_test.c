@@ -4,13 +4,8 @@
 
 #include "file/file.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Two runs with everything on that a checkpoint must hold. */
 static train_plan plan_of(int32_t mode, int32_t threads)
@@ -53,31 +48,19 @@ static int other_life(char **argv)
     assert_ok(exphil_trainer_save(run.trainer, argv[3], NULL));
     if (strcmp(argv[4], "die") == 0) {
         (void)train_steps(&run, LOST);
-        kill(getpid(), SIGKILL);
+        test_die();
     }
     train_end(&run);
     return 0;
 }
 
-static pid_t start(int32_t mode, int32_t threads, const char *from, const char *to, const char *what)
+static test_process start(int32_t mode, int32_t threads, const char *from, const char *to, const char *what)
 {
-    char self[512] = {0}, mode_text[16], threads_text[16];
-    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    char mode_text[16], threads_text[16];
     (void)snprintf(mode_text, sizeof mode_text, "%d", (int)mode);
     (void)snprintf(threads_text, sizeof threads_text, "%d", (int)threads);
-    pid_t child = fork();
-    if (child == 0) {
-        execl(self, self, mode_text, threads_text, from, to, what, (char *)NULL);
-        _exit(127);
-    }
-    return child;
-}
-
-static int finish(pid_t child)
-{
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return status;
+    const char *const life[] = {mode_text, threads_text, from, to, what, NULL};
+    return test_start_self(life);
 }
 
 static void killed_runs_go_on(void **state)
@@ -93,10 +76,9 @@ static void killed_runs_go_on(void **state)
             char half[512], end[512];
             (void)snprintf(half, sizeof half, "%s", test_path("half"));
             (void)snprintf(end, sizeof end, "%s", test_path("end"));
-            int status = finish(start(mode, threads[a], "-", half, "die"));
-            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            assert_int_equal(test_wait(start(mode, threads[a], "-", half, "die")), TEST_KILLED);
             for (int b = 0; b < 3; b++) {
-                assert_int_equal(finish(start(mode, threads[b], half, end, "end")), 0);
+                assert_int_equal(test_wait(start(mode, threads[b], half, end, "end")), 0);
                 assert_same_file(test_path("straight"), end);
                 assert_same_file(test_path("straight.optimizer"), test_path("end.optimizer"));
             }
@@ -105,18 +87,11 @@ static void killed_runs_go_on(void **state)
     test_folder_remove();
 }
 
-static ino_t file_number(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 ? s.st_ino : 0;
-}
-
 /* Until a save has put another file in the place of this one. */
-static void await_save(const char *path, ino_t before)
+static void await_save(const char *path, uint64_t before)
 {
-    const struct timespec moment = {0, 1000000};
-    for (int i = 0; i < 300000 && file_number(path) == before; i++) nanosleep(&moment, NULL);
-    assert_true(file_number(path) != before);
+    for (int i = 0; i < 300000 && test_file_number(path) == before; i++) xph_sleep(1000000);
+    assert_true(test_file_number(path) != before);
 }
 
 /* However a save is cut short, both files are whole, old or new. */
@@ -131,13 +106,12 @@ static void killed_saves_leave_whole_files(void **state)
     assert_ok(exphil_trainer_save(run.trainer, path, NULL));
     int64_t updates = 0;
     for (int round = 0; round < 12; round++) {
-        ino_t before = file_number(state_path);
-        pid_t child = start(EXPHIL_MODE_CARRY, 1, path, path, "forever");
-        const struct timespec wait = {0, 700000 * round};
+        uint64_t before = test_file_number(state_path);
+        test_process child = start(EXPHIL_MODE_CARRY, 1, path, path, "forever");
         await_save(state_path, before);
-        nanosleep(&wait, NULL);
-        kill(child, SIGKILL);
-        assert_true(WIFSIGNALED(finish(child)));
+        xph_sleep(700000 * round);
+        test_kill(child);
+        assert_int_equal(test_wait(child), TEST_KILLED);
         exphil_optimizer_info info = EXPHIL_OPTIMIZER_INFO_INIT;
         exphil_model *model = NULL;
         exphil_error error = EXPHIL_ERROR_INIT;

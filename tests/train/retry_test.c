@@ -75,7 +75,7 @@ static void damaged_rows_change_nothing(int64_t accumulate)
     float floats[13];
     int32_t ids[2], action[3];
     train_row(2, 30, floats, ids, action);
-    char *row = memmem(file, bytes, floats, sizeof floats);
+    char *row = test_find(file, bytes, floats, sizeof floats);
     assert_non_null(row);
     *row ^= 1;
     test_write(test_path("corpus"), file, bytes);

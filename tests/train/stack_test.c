@@ -7,16 +7,12 @@
 #include "slp_writer.h"
 #include "train_case.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 enum {
     DEEPEST = 48 << 10,        /* with what the C library keeps on top: its thread and thread-local storage */
     SMALL = (64 << 10) - 4096, /* a thread of 64 KiB; of its stack one page is the guard */
-    GUARD = 64 << 10,          /* so wide that no array reaches over it */
-    PAINT = 0xA5,
     FRAMES = 4
 };
 
@@ -39,23 +35,9 @@ static void *thread_of(void *arg)
 /* Runs on a small stack; how many bytes of it were written. */
 static size_t depth_of(const task *t)
 {
-    unsigned char *memory =
-        mmap(NULL, GUARD + SMALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    unsigned char *stack = memory + GUARD;
-    pthread_attr_t attributes;
-    pthread_t id;
-    size_t untouched = 0;
-    assert_true(memory != MAP_FAILED);
-    assert_int_equal(mprotect(memory, GUARD, PROT_NONE), 0);
-    memset(stack, PAINT, SMALL);
-    pthread_attr_init(&attributes);
-    assert_int_equal(pthread_attr_setstack(&attributes, stack, SMALL), 0);
-    assert_int_equal(pthread_create(&id, &attributes, thread_of, (void *)(uintptr_t)t), 0);
-    pthread_join(id, NULL);
-    pthread_attr_destroy(&attributes);
-    while (untouched < SMALL && stack[untouched] == PAINT) untouched++;
-    munmap(memory, GUARD + SMALL);
-    return SMALL - untouched;
+    size_t used = 0;
+    (void)test_on_small_stack(SMALL, thread_of, (void *)(uintptr_t)t, &used);
+    return used;
 }
 
 /* What is about to run is told first: a stack that is too small ends the process. */

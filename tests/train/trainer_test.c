@@ -1,8 +1,8 @@
 /* The parts of an update: learning, metrics, numbers that are none, cancelling, a second caller, handles in any order. */
+#include "test_modes.h"
 #include "train_case.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 /* ---- learning -------------------------------------------------------------------------------------------------------- */
@@ -342,10 +342,10 @@ static void *intrude(void *arg)
 static int32_t let_in(void *user)
 {
     intruder *i = user;
-    pthread_t thread;
+    test_thread thread;
     if (!i->trainer || i->calls++) return 0;
-    assert_int_equal(pthread_create(&thread, NULL, intrude, i), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    test_thread_start(&thread, intrude, i);
+    (void)test_thread_join(&thread);
     return 0;
 }
 
@@ -441,15 +441,13 @@ static void threads_do_not_matter(void **state)
     free(want);
 }
 
-#if defined(__SSE__)
-#  include <xmmintrin.h>
-
 static void host_modes_are_not_felt(void **state)
 {
-    static const unsigned modes[] = {0x1F80, 0x5F80, 0xDFC0, 0x7F80 & ~0x1F80u, 0x1FBF};
+    test_needs_modes();
     unsigned char *want = NULL;
     exphil_report first = EXPHIL_REPORT_INIT;
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    for (int i = -1; i < TEST_MODE_COUNT; i++) {
+        const uint32_t mode = i < 0 ? TEST_PLAIN : test_modes[i];
         train_plan plan = train_plan_of("mamba gru", EXPHIL_MODE_CARRY);
         plan.adam.schedule = EXPHIL_SCHEDULE_COSINE;
         plan.adam.total_updates = 37;
@@ -458,16 +456,16 @@ static void host_modes_are_not_felt(void **state)
         exphil_status status = EXPHIL_OK;
         bool kept = true;
         train_run run = train_begin(&plan);
-        _mm_setcsr(modes[i]);
+        test_mode_set(mode);
         for (int u = 0; u < 5 && status == EXPHIL_OK; u++) {
             status = exphil_trainer_step(run.trainer, NULL, NULL);
-            kept &= _mm_getcsr() == modes[i];
+            kept &= test_mode() == mode;
         }
         if (status == EXPHIL_OK)
             status = exphil_trainer_evaluate(run.trainer, EXPHIL_WEIGHTS, run.dataset, NULL, &report, NULL);
         if (status == EXPHIL_OK) status = exphil_optimizer_query(run.optimizer, &info, NULL);
-        kept &= _mm_getcsr() == modes[i];
-        _mm_setcsr(0x1F80);
+        kept &= test_mode() == mode;
+        test_mode_set(TEST_PLAIN);
         assert_int_equal(status, EXPHIL_OK);
         assert_true(kept);
         size_t bytes;
@@ -485,7 +483,6 @@ static void host_modes_are_not_felt(void **state)
     }
     free(want);
 }
-#endif
 
 int main(void)
 {
@@ -503,9 +500,7 @@ int main(void)
         cmocka_unit_test(a_second_thread_is_refused),
         cmocka_unit_test(handles_go_in_any_order),
         cmocka_unit_test(threads_do_not_matter),
-#if defined(__SSE__)
         cmocka_unit_test(host_modes_are_not_felt),
-#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,10 +39,10 @@ static void compose(xph_stream *stream, xph_op op, void *args, void **scratch)
 {
     xph_op_info info = {0};
     assert_ok(fake.real->query(stream->device, op, args, &info));
-    void *memory = aligned_alloc(64, (info.scratch_bytes / 64 + 1) * 64);
+    void *memory = test_aligned(64, info.scratch_bytes ? info.scratch_bytes : 1);
     if (scratch) *scratch = memory;
     assert_ok(fake.real->run(stream, info.kernel, args));
-    free(memory);
+    test_aligned_free(memory);
 }
 
 static void gradients(xph_stream *stream, const xph_heads_grad_args *given)

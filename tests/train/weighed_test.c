@@ -230,9 +230,9 @@ static void checkpoints_know_weights(void **state)
     train_end(&run);
     size_t bytes;
     char *file = test_read(test_path("net.optimizer"), &bytes);
-    assert_null(memmem(file, bytes, "dataset.weights", 15));
-    assert_null(memmem(file, bytes, "balance", 7));
-    assert_non_null(memmem(file, bytes, "sampling.seed", 13));
+    assert_null(test_find(file, bytes, "dataset.weights", 15));
+    assert_null(test_find(file, bytes, "balance", 7));
+    assert_non_null(test_find(file, bytes, "sampling.seed", 13));
     free(file);
     refuse(&other, some, "made with dataset.weights 0000000000000000, this run has ");
     test_folder_remove();

@@ -1,18 +1,13 @@
 /* Contexts: hooks and their checks, references, memory figures, log, fork, floating-point mode, devices. */
+#include "base/system.h"
 #include "test.h"
+#include "test_modes.h"
 
 #include "device/device.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-#if defined(__SSE__)
-#  include <xmmintrin.h>
-#endif
 
 static exphil_status create(exphil_context_config *config, exphil_error *error)
 {
@@ -90,11 +85,14 @@ static void bad_fields_are_named(void **state)
 
 static void a_missing_backend_is_explained(void **state)
 {
+    char name[64], says[128];
+    snprintf(name, sizeof name, XPH_PLUGIN_NAME, "cuda");
+    snprintf(says, sizeof says, "/nowhere/at-all/%s: not there", name);
     assert_refused(&(exphil_context_config){.struct_size = sizeof(exphil_context_config),
                                             .device = "cuda:3",
                                             .backend_path = "/nowhere/at-all"},
-                   EXPHIL_E_UNSUPPORTED, "/nowhere/at-all/libexphil_cuda.so: not there");
-    char *path = strdup(test_path("libexphil_cuda.so"));
+                   EXPHIL_E_UNSUPPORTED, says);
+    char *path = strdup(test_path(name));
     test_write(path, "not a library", 13);
     assert_refused(&(exphil_context_config){.struct_size = sizeof(exphil_context_config),
                                             .device = "cuda",
@@ -104,10 +102,10 @@ static void a_missing_backend_is_explained(void **state)
     path[0] = 0; /* what is inside answers instead */
 #endif
     /* The environment's folder is tried before the built-in ones. */
-    setenv("EXPHIL_BACKEND_DIR", test_folder(), 1);
+    test_setenv("EXPHIL_BACKEND_DIR", test_folder());
     assert_refused(&(exphil_context_config){.struct_size = sizeof(exphil_context_config), .device = "cuda"},
                    EXPHIL_E_UNSUPPORTED, path);
-    unsetenv("EXPHIL_BACKEND_DIR");
+    test_setenv("EXPHIL_BACKEND_DIR", NULL);
     free(path);
     test_folder_remove();
 }
@@ -148,22 +146,22 @@ static void instruction_sets_are_capped(void **state)
         exphil_context_destroy(context);
     }
     exphil_context *context = NULL;
-    setenv("EXPHIL_CPU_ISA", "ref", 1);
+    test_setenv("EXPHIL_CPU_ISA", "ref");
     config.cpu_isa = NULL;
     assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
     assert_int_equal(xph_context_isa(context), XPH_ISA_REF);
     exphil_context_destroy(context);
-    setenv("EXPHIL_CPU_ISA", "avx2vnni", 1); /* a cap may name a level that is left out here */
+    test_setenv("EXPHIL_CPU_ISA", "avx2vnni"); /* a cap may name a level that is left out here */
     assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
     assert_true(xph_cpu_has(xph_context_isa(context)) && xph_context_isa(context) <= XPH_ISA_AVX2_VNNI);
     exphil_context_destroy(context);
-    setenv("EXPHIL_CPU_ISA", "neon", 1); /* one of another kind of processor leaves what all have */
+    test_setenv("EXPHIL_CPU_ISA", "neon"); /* one of another kind of processor leaves what all have */
     assert_int_equal(exphil_context_create(&config, &context, NULL), EXPHIL_OK);
     assert_int_equal(xph_context_isa(context), xph_cpu_has(XPH_ISA_NEON) ? XPH_ISA_NEON : XPH_ISA_REF);
     exphil_context_destroy(context);
-    setenv("EXPHIL_CPU_ISA", "mmx", 1);
+    test_setenv("EXPHIL_CPU_ISA", "mmx");
     assert_refused(&config, EXPHIL_E_INVALID, "EXPHIL_CPU_ISA");
-    unsetenv("EXPHIL_CPU_ISA");
+    test_setenv("EXPHIL_CPU_ISA", NULL);
 }
 
 static void every_allocation_may_fail(void **state)
@@ -298,7 +296,7 @@ static void gather(void *arg, int64_t i, int32_t worker)
 {
     atomic_int *arrived = arg;
     atomic_fetch_add(arrived, 1);
-    while (atomic_load(arrived) < 3) sched_yield();
+    while (atomic_load(arrived) < 3) test_thread_yield();
 }
 
 /* The thread sanitizer cannot follow new threads in a child. */
@@ -313,63 +311,65 @@ static void gather(void *arg, int64_t i, int32_t worker)
 #  define CHILD_THREADS 3
 #endif
 
+typedef struct copied {
+    exphil_context *context;
+    char touched[64];
+} copied;
+
+static int goes_on(void *arg)
+{
+    copied *c = arg;
+    test_end_after(20);
+    exphil_memory_info memory = EXPHIL_MEMORY_INFO_INIT;
+    exphil_device_info device = EXPHIL_DEVICE_INFO_INIT;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    if (exphil_context_memory(c->context, &memory, &error) != EXPHIL_E_STATE) return 1;
+    if (!strstr(error.message, "fork")) return 2;
+    if (exphil_context_device(c->context, &device, NULL) != EXPHIL_E_STATE) return 3;
+    exphil_context_destroy(c->context);
+    exphil_context *own = NULL;
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    config.threads = CHILD_THREADS;
+    if (exphil_context_create(&config, &own, NULL) != EXPHIL_OK) return 4;
+    memset(c->touched, 0, sizeof c->touched);
+    xph_parallel(own, touch, c->touched, 64);
+    if (memchr(c->touched, 0, sizeof c->touched)) return 5;
+    if (exphil_context_memory(own, &memory, NULL) != EXPHIL_OK) return 6;
+    exphil_context_destroy(own);
+    return 0;
+}
+
 /* A child that goes on with the parent's context gets a status, at once, and may destroy it without harm. */
 static void a_forked_child_is_told(void **state)
 {
-    exphil_context *context = test_context(NULL, NULL, 3);
-    char touched[64] = {0};
+    copied c = {.context = test_context(NULL, NULL, 3)};
     /* Threads are running when we fork, and past their beginning: the sanitizers' allocator does not survive a fork while
      * a thread is inside it. */
     atomic_int arrived = 0;
-    xph_parallel(context, gather, &arrived, 3);
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(20);
-        exphil_memory_info memory = EXPHIL_MEMORY_INFO_INIT;
-        exphil_device_info device = EXPHIL_DEVICE_INFO_INIT;
-        exphil_error error = EXPHIL_ERROR_INIT;
-        if (exphil_context_memory(context, &memory, &error) != EXPHIL_E_STATE) _exit(1);
-        if (!strstr(error.message, "fork")) _exit(2);
-        if (exphil_context_device(context, &device, NULL) != EXPHIL_E_STATE) _exit(3);
-        exphil_context_destroy(context);
-        exphil_context *own = NULL;
-        exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-        config.threads = CHILD_THREADS;
-        if (exphil_context_create(&config, &own, NULL) != EXPHIL_OK) _exit(4);
-        memset(touched, 0, sizeof touched);
-        xph_parallel(own, touch, touched, 64);
-        if (memchr(touched, 0, sizeof touched)) _exit(5);
-        if (exphil_context_memory(own, &memory, NULL) != EXPHIL_OK) _exit(6);
-        exphil_context_destroy(own);
-        _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    assert_int_equal(xph_context_check(context, NULL), EXPHIL_OK);
-    exphil_context_destroy(context);
+    xph_parallel(c.context, gather, &arrived, 3);
+    const int status = test_in_copy(goes_on, &c);
+    assert_int_equal(status, 0);
+    assert_int_equal(xph_context_check(c.context, NULL), EXPHIL_OK);
+    exphil_context_destroy(c.context);
 }
 
 static void floating_point_mode_is_put_back(void **state)
 {
-#if defined(__SSE__)
-    uint32_t entry = _mm_getcsr(), odd = 0x9FC0u | 0x6000u; /* FTZ, DAZ, toward zero */
-    _mm_setcsr(odd);
+    test_needs_modes();
+    const uint32_t entry = test_mode();
+    test_mode_set(TEST_ODD);
     xph_fpu saved = xph_fpu_push();
-    uint32_t inside = _mm_getcsr();
-    volatile float tiny = 1e-38f;
+    const uint32_t inside = test_mode();
+    volatile float tiny = 1e-38f, third = 1.0f;
     tiny = tiny * 0.001f;
+    third = third / 3.0f; /* raises a flag */
     float result = tiny;
     xph_fpu_pop(saved);
-    uint32_t after = _mm_getcsr();
-    _mm_setcsr(entry);
-    assert_int_equal(inside, 0x1F80);
+    const uint32_t after = test_mode();
+    test_mode_set(entry);
+    assert_int_equal(inside, TEST_PLAIN);
     assert_true(result > 0);
-    assert_int_equal(after, odd);
-#else
-    xph_fpu_pop(xph_fpu_push());
-#endif
+    assert_int_equal(after, TEST_ODD);
 }
 
 static void devices_are_listed(void **state)
@@ -395,17 +395,10 @@ static void devices_are_listed(void **state)
     exphil_context_destroy(context);
 }
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static void clock_goes_forward(void **state)
 {
     for (int i = 0; i < 100; i++) {
-        int64_t before = monotonic_ns(), now = xph_clock_ns(), later = monotonic_ns();
+        int64_t before = test_clock_ns(), now = xph_clock_ns(), later = test_clock_ns();
         assert_true(before <= now && now <= later);
     }
 }

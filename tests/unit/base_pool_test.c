@@ -1,17 +1,9 @@
 /* Threads: every item once, worker numbers never shared, several callers at a time, the host's executor, sleep. */
 #include "test.h"
+#include "test_modes.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-#if defined(__SSE__)
-#  include <xmmintrin.h>
-#endif
 
 #define ITEMS   500
 #define WORKERS 64
@@ -31,12 +23,8 @@ static void item(void *arg, int64_t i, int32_t worker)
     int worst = atomic_load(&w->worst_worker);
     while (worker > worst && !atomic_compare_exchange_weak(&w->worst_worker, &worst, worker)) {
     }
-#if defined(__SSE__)
-    if (worker > 0 && (_mm_getcsr() & ~0x3Fu) != 0x1F80) atomic_fetch_add(&w->odd_mode, 1);
-#endif
-    sigset_t blocked;
-    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
-    if (worker > 0 && !sigismember(&blocked, SIGUSR1)) atomic_fetch_add(&w->signals_open, 1);
+    if (worker > 0 && (test_mode() & ~TEST_FLAGS) != TEST_PLAIN) atomic_fetch_add(&w->odd_mode, 1);
+    if (worker > 0 && test_signals_open()) atomic_fetch_add(&w->signals_open, 1);
     for (volatile int spin = 0; spin < 300; spin++) {
     }
     atomic_fetch_sub(&w->inside[worker], 1);
@@ -50,6 +38,7 @@ static void check(work *w, int64_t count)
 
 static void every_item_runs_once(void **state)
 {
+    assert_true(test_signals_open() == test_has_signals());
     const int32_t threads[] = {1, 2, 3, 8};
     const int64_t counts[] = {0, 1, 2, 7, ITEMS};
     for (size_t t = 0; t < 4; t++) {
@@ -88,31 +77,29 @@ static void *caller(void *arg)
 static void callers_do_not_disturb_each_other(void **state)
 {
     exphil_context *context = test_context(NULL, NULL, 3);
-    pthread_t thread[4];
-    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&thread[i], NULL, caller, context), 0);
+    test_thread thread[4];
+    for (int i = 0; i < 4; i++) test_thread_start(&thread[i], caller, context);
     for (int i = 0; i < 4; i++) {
-        void *complaint = NULL;
-        pthread_join(thread[i], &complaint);
-        if (complaint) fail_msg("%s", (char *)complaint);
+        const char *complaint = test_thread_join(&thread[i]);
+        if (complaint) fail_msg("%s", complaint);
     }
     exphil_context_destroy(context);
 }
 
 static void threads_compute_in_the_plain_mode(void **state)
 {
-#if defined(__SSE__)
-    uint32_t entry = _mm_getcsr();
+    test_needs_modes();
+    const uint32_t entry = test_mode();
     exphil_context *context = test_context(NULL, NULL, 4);
     work w = {.context = context};
-    _mm_setcsr(0x9FC0u); /* new threads inherit this */
+    test_mode_set(TEST_ODD); /* where new threads inherit it */
     for (int i = 0; i < 20; i++) {
         memset(w.done, 0, sizeof w.done);
         xph_parallel(context, item, &w, ITEMS);
     }
-    _mm_setcsr(entry);
+    test_mode_set(entry);
     assert_int_equal(atomic_load(&w.odd_mode), 0);
     exphil_context_destroy(context);
-#endif
 }
 
 static int calls;
@@ -120,13 +107,9 @@ static int calls;
 static void backwards(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
 {
     calls++;
-#if defined(__SSE__)
-    _mm_setcsr(0x9FC0u);
-#endif
+    test_mode_set(TEST_ODD);
     for (int64_t i = count; i-- > 0;) fn(arg, i, (int32_t)(i % 5));
-#if defined(__SSE__)
-    _mm_setcsr(0x1F80u);
-#endif
+    test_mode_set(TEST_PLAIN);
 }
 
 static void the_hosts_executor_is_used(void **state)
@@ -162,37 +145,30 @@ static void without_memory_the_caller_works_alone(void **state)
 }
 
 #ifndef EXPHIL_SANITIZE /* the sanitizers need the address space themselves */
+static int hardly_any_stacks(void *unused)
+{
+    exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
+    exphil_context *context = NULL;
+    config.threads = WORKERS;
+    if (exphil_context_create(&config, &context, NULL) != EXPHIL_OK) return 1;
+    if (!test_limit_memory((size_t)8 << 20)) return 2;
+    static work w;
+    w.context = context;
+    xph_parallel(context, item, &w, ITEMS);
+    for (int i = 0; i < ITEMS; i++) {
+        if (atomic_load(&w.done[i]) != 1) return 4;
+    }
+    /* 8 MiB hold eight stacks; glibc may have kept up to 40 MiB of those of earlier threads. */
+    if (atomic_load(&w.worst_worker) >= 49) return 5;
+    exphil_context_destroy(context);
+    return 0;
+}
+
 /* In a child that may hardly map more memory only a few of the stacks can be had. */
 static void fewer_threads_do_the_same_work(void **state)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        exphil_context_config config = EXPHIL_CONTEXT_CONFIG_INIT;
-        exphil_context *context = NULL;
-        config.threads = WORKERS;
-        if (exphil_context_create(&config, &context, NULL) != EXPHIL_OK) _exit(1);
-        long pages = 0;
-        FILE *statm = fopen("/proc/self/statm", "r");
-        if (!statm || fscanf(statm, "%ld", &pages) != 1) _exit(2);
-        fclose(statm);
-        struct rlimit limit = {0};
-        limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)8 << 20);
-        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(3);
-        static work w;
-        w.context = context;
-        xph_parallel(context, item, &w, ITEMS);
-        for (int i = 0; i < ITEMS; i++) {
-            if (atomic_load(&w.done[i]) != 1) _exit(4);
-        }
-        /* 8 MiB hold eight stacks; glibc may have kept up to 40 MiB of those of earlier threads. */
-        if (atomic_load(&w.worst_worker) >= 49) _exit(5);
-        exphil_context_destroy(context);
-        _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    if (test_emulated()) test_left_out("an emulator keeps no limit of the address space");
+    assert_int_equal(test_in_copy(hardly_any_stacks, NULL), 0);
 }
 #endif
 
@@ -206,18 +182,11 @@ static void held_threads_do_the_same_work(void **state)
             work w = {.context = context};
             xph_parallel(context, item, &w, 1 + round % 40);
             check(&w, 1 + round % 40);
-            if (round % 100 == 99) usleep(1000);
+            if (round % 100 == 99) xph_sleep(1000000);
             if (round == 150) xph_parallel_release(context);
         }
         exphil_context_destroy(context);
     }
-}
-
-static int64_t processor_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 static void idle_threads_sleep(void **state)
@@ -229,9 +198,9 @@ static void idle_threads_sleep(void **state)
     /* When they begin to sleep is the system's affair; threads that look for work for ever never do. */
     int64_t used = INT64_MAX;
     for (int tries = 0; tries < 600 && used >= 10000000; tries++) {
-        int64_t before = processor_ns();
-        usleep(100000);
-        used = processor_ns() - before;
+        int64_t before = test_processor_ns();
+        xph_sleep(100000000);
+        used = test_processor_ns() - before;
     }
     assert_true(used < 10000000);
     exphil_context_destroy(context);

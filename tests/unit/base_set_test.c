@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* ---- sets ---- */
 
@@ -163,7 +162,7 @@ static void real_folders(void **state)
     exphil_error error = EXPHIL_ERROR_INIT;
     xph_folder folder;
     int32_t kind = EXPHIL_IO_ABSENT;
-    assert_int_equal(mkdir(test_path("names"), 0777), 0);
+    test_make_folder(test_path("names"));
     for (int i = 0; i < 500; i++) {
         char name[64];
         snprintf(name, sizeof name, "names/%c%d", 'z' - i % 26, i);
@@ -231,7 +230,7 @@ static void files_get_their_names_late(void **state)
     assert_string_equal(text, "text");
     free(text);
     /* a folder stands there: refused, and nothing is left behind */
-    assert_int_equal(mkdir(test_path("taken"), 0777), 0);
+    test_make_folder(test_path("taken"));
     assert_int_equal(write_renamed(context, first, test_path("taken"), &error), EXPHIL_E_IO);
     assert_says(&error, "a folder");
     assert_false(test_exists(test_path("first.exphil-tmp")));

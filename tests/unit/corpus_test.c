@@ -53,6 +53,8 @@ static exphil_status open_verified(exphil_context *context, const void *data, si
 
 static void test_round_trip(void **state)
 {
+    const bool over_itself = test_replaces_open();
+    if (!over_itself) print_message("SKIPPED: no file takes the place of one that is open here\n");
     static const int64_t shapes[][4] = {{0}, {1}, {1, 1, 1, 1}, {64, 63, 65, 7}, {1000, 3, 0, 0}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int threads = 1; threads <= 3; threads += 2) {
@@ -71,7 +73,7 @@ static void test_round_trip(void **state)
             assert_int_equal(a_bytes, b_bytes);
             assert_memory_equal(a, b, a_bytes);
             /* Over itself, while it is open. */
-            save_at(back, test_path("a"));
+            if (over_itself) save_at(back, test_path("a"));
             data_same(dataset, back);
             free(a);
             free(b);

@@ -3,12 +3,11 @@
 #include "game_case.h"
 #include "test.h"
 
+#include "base/system.h"
 #include "games/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define OK(call) assert_int_equal(call, EXPHIL_OK)
 
@@ -52,8 +51,8 @@ static bool has_zstd(void)
     exphil_games_writer_destroy(writer);
     if (status == EXPHIL_OK) return true;
     assert_int_equal(status, EXPHIL_E_UNSUPPORTED);
-    assert_says(&error, "libzstd.so.1");
-    print_message("SKIPPED: compression, since there is no libzstd.so.1\n");
+    assert_says(&error, XPH_LIBZSTD);
+    print_message("SKIPPED: compression, since there is no " XPH_LIBZSTD "\n");
     return false;
 }
 
@@ -225,7 +224,7 @@ static exphil_games_added add_small(exphil_games_writer *to, int which)
 static const char *new_folder(const char *name)
 {
     const char *path = test_path(name);
-    assert_int_equal(mkdir(path, 0777), 0);
+    test_make_folder(path);
     return path;
 }
 
@@ -596,7 +595,7 @@ static void no_memory(void **state)
         exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
         config.stored = 1;
         const char *path = test_path("memory.games");
-        unlink(path);
+        remove(path);
         memory.fail_at = atomic_load(&memory.calls) + nth;
         exphil_status status = exphil_games_create(own, path, &config, &writer, NULL);
         if (status == EXPHIL_OK)
@@ -629,7 +628,7 @@ static void no_disk(void **state)
         exphil_games_config config = EXPHIL_GAMES_CONFIG_INIT;
         config.stored = 1;
         const char *path = test_path("disk.games");
-        unlink(path);
+        remove(path);
         io.fail_at = nth;
         exphil_status status = exphil_games_create(own, path, &config, &writer, NULL);
         if (status == EXPHIL_OK) {

@@ -598,7 +598,7 @@ static int64_t least_memory(const exphil_dataset *dataset, const exphil_sampling
     return atoll(strstr(refused.message, "least ") + 6);
 }
 
-#if defined(EXPHIL_SANITIZE) /* the number of games is about memory */
+#if defined(EXPHIL_TEST_FEWER) /* the number of games is about memory */
 enum { MOST_GAMES = 16 };
 #else
 enum { MOST_GAMES = 64 };

@@ -5,12 +5,9 @@
 
 #include <exphil/games.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { GAMES = 5, FAULTS_MOST = 2000 };
 static slp_writer replay[GAMES];
@@ -67,17 +64,15 @@ static int64_t add_rest(const way *how)
 /* How many files a folder holds; each is removed, if that is asked for. */
 static int64_t files_of(const char *path, bool clear)
 {
-    DIR *all = opendir(path);
-    int64_t count = 0;
-    assert_non_null(all);
-    for (const struct dirent *entry; (entry = readdir(all)) != NULL;) {
+    char **all = NULL;
+    const int count = test_list(path, &all);
+    assert_true(count >= 0);
+    for (int i = 0; clear && i < count; i++) {
         char name[2048];
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (entry->d_name[0] == '.') continue;
-        if (clear) assert_int_equal(remove(name), 0);
-        count++;
+        snprintf(name, sizeof name, "%s/%s", path, all[i]);
+        assert_int_equal(remove(name), 0);
     }
-    closedir(all);
+    test_list_free(all, count);
     return count;
 }
 
@@ -191,7 +186,7 @@ static int begin(void **state)
         slp_head(&replay[i], &slp_layouts[SLP_NEWEST]);
         for (int frame = 0; frame < 3 + i; frame++) slp_frame(&replay[i], frame - 123, 0x05, 1);
     }
-    assert_int_equal(mkdir(test_path("d"), 0777), 0);
+    test_make_folder(test_path("d"));
     if (add_rest(&how) != GAMES || rename(test_path("f.games"), test_path("others.games")) != 0) return 1;
     return exphil_games_open(sound, test_path("others.games"), &others, NULL);
 }

@@ -8,7 +8,6 @@
 
 #include <exphil/slp.h>
 
-#include <dirent.h>
 #include <stdio.h>
 
 static const char *const layouts[] = {"melee2", "exphil288"};
@@ -276,20 +275,20 @@ static void check_folder(const char *name, int least)
     const xph_melee_mirror mirrors[LAYOUTS] = {mirror_of(layouts[0]), mirror_of(layouts[1])};
     const char *folder = test_replay(name);
     if (!folder) skip();
-    DIR *all = opendir(folder);
-    assert_non_null(all);
+    char **all = NULL;
+    const int count = test_list(folder, &all);
     int seen = 0;
-    for (const struct dirent *entry; (entry = readdir(all)) != NULL;) {
+    for (int i = 0; i < count; i++) {
         char path[1024];
         exphil_slp *slp = NULL;
-        const char *dot = strrchr(entry->d_name, '.');
+        const char *dot = strrchr(all[i], '.');
         if (!dot || strcmp(dot, ".slp") != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", folder, all[i]);
         if (exphil_slp_open(context, path, NULL, &slp, NULL) < 0) continue;
         seen += check_replay(slp, mirrors) > 100;
         exphil_slp_destroy(slp);
     }
-    closedir(all);
+    test_list_free(all, count);
     assert_true(seen >= least);
 }
 

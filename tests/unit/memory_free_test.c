@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static void put(const char *root, const char *path, const char *text)
 {
@@ -13,7 +12,7 @@ static void put(const char *root, const char *path, const char *text)
     snprintf(name, sizeof name, "%s%s", root, path);
     for (char *at = strchr(name + strlen(root) + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = 0;
-        (void)mkdir(name, 0700);
+        if (!test_exists(name)) test_make_folder(name);
         *at = '/';
     }
     FILE *file = fopen(name, "w");
@@ -25,7 +24,7 @@ static void put(const char *root, const char *path, const char *text)
 static const char *root_of(const char *name)
 {
     const char *root = test_path(name);
-    assert_int_equal(mkdir(root, 0700), 0);
+    test_make_folder(root);
     return root;
 }
 

@@ -97,12 +97,12 @@ static exphil_status take_live_frame(const void *given, exphil_error *e)
 
 static void *some_alloc(void *user, size_t bytes, size_t align)
 {
-    return aligned_alloc(align, (bytes + align - 1) / align * align);
+    return test_aligned(align, bytes);
 }
 
 static void some_free(void *user, void *pointer, size_t bytes)
 {
-    free(pointer);
+    test_aligned_free(pointer);
 }
 
 static void in_a_row(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)

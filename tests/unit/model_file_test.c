@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* ---- there and back ------------------------------------------------------------------------------------ */
 
@@ -439,8 +438,10 @@ static void arguments_and_paths(void **state)
     assert_int_equal(exphil_model_save(model, test_path("no/such/folder"), &error), EXPHIL_E_IO);
     const char *link = test_path("link");
     save(model, test_path("target"));
-    assert_int_equal(symlink(test_path("target"), link), 0);
-    assert_int_equal(exphil_model_save(model, link, &error), EXPHIL_E_IO);
+    if (test_link(test_path("target"), link))
+        assert_int_equal(exphil_model_save(model, link, &error), EXPHIL_E_IO);
+    else
+        print_message("SKIPPED: no symbolic links can be made here\n");
     assert_int_equal(exphil_model_load(context, NULL, &out, &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_model_load(NULL, link, &out, &error), EXPHIL_E_INVALID);
     assert_int_equal(exphil_model_load(context, link, NULL, &error), EXPHIL_E_INVALID);

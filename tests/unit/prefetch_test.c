@@ -4,7 +4,6 @@
 
 #include "data/data.h"
 
-#include <pthread.h>
 #include <time.h>
 
 enum { EPISODES = 5, SLOTS = 2 };
@@ -24,7 +23,7 @@ static exphil_sampling sampling_of(int32_t buffers)
 
 static void pause_ns(long ns)
 {
-    nanosleep(&(struct timespec){0, ns}, NULL);
+    xph_sleep(ns);
 }
 
 static exphil_prefetcher *prefetcher_of(const exphil_dataset *dataset, const exphil_sampling *how)
@@ -237,9 +236,9 @@ static void test_rivals(void **state)
     exphil_dataset *dataset = data_make(context, lengths, EPISODES);
     exphil_sampling how = sampling_of(2);
     rival r = {.prefetcher = prefetcher_of(dataset, &how)};
-    pthread_t threads[3];
-    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, compete, &r), 0);
-    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    test_thread threads[3];
+    for (int i = 0; i < 3; i++) test_thread_start(&threads[i], compete, &r);
+    for (int i = 0; i < 3; i++) (void)test_thread_join(&threads[i]);
     assert_int_equal(atomic_load(&r.wrong), 0);
     assert_true(atomic_load(&r.taken) > 0);
     exphil_prefetcher_info info = EXPHIL_PREFETCHER_INFO_INIT;

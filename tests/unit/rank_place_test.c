@@ -168,11 +168,10 @@ static void places_are_forgotten(void **state)
                                          {"OMPI_COMM_WORLD_RANK", "3"},
                                          {"MPI_LOCALNRANKS", "2"},
                                          {"SLURM_PROCID", "0"}};
-    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
-        assert_int_equal(setenv(set[i][0], set[i][1], 1), 0);
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) test_setenv(set[i][0], set[i][1]);
     assert_false(rank_place_find(getenv, &place, why));
     rank_place_forget();
-    (void)unsetenv("SLURM_STEP_ID");
+    test_setenv("SLURM_STEP_ID", NULL);
     assert_true(rank_place_find(getenv, &place, why));
     assert_null(place.family);
     assert_non_null(getenv("SLURM_PROCID"));

@@ -221,7 +221,7 @@ static void test_share(void **state)
 }
 
 /* The thread gives the sampler's batches; a split keeps the choice. */
-static void test_thread(void **state)
+static void test_other_threads(void **state)
 {
     exphil_dataset *all = dataset_of(false, GAMES);
     const exphil_sampling how = {
@@ -295,7 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_share),
-        cmocka_unit_test(test_thread),
+        cmocka_unit_test(test_other_threads),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);

@@ -358,7 +358,7 @@ static void test_shuffle_is_uniform(void **state)
         assert_true(xph_shuffle(&rng, items, ITEMS, sizeof *items, NULL));
         for (int i = 0; i < ITEMS; i++) seen[items[i]][i]++;
     }
-    double chi = 0, expected = (double)ROUNDS / ITEMS;
+    double chi = 0, expected = (double)ROUNDS / (double)ITEMS;
     for (int i = 0; i < ITEMS; i++) {
         for (int j = 0; j < ITEMS; j++) chi += (seen[i][j] - expected) * (seen[i][j] - expected) / expected;
     }

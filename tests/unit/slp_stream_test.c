@@ -6,8 +6,6 @@
 #include <exphil/slp.h>
 
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static exphil_slp_stream *new_stream(void)
 {
@@ -123,6 +121,21 @@ static bool is_told(exphil_status status, const exphil_error *error)
     return status == EXPHIL_E_STATE && strstr(error->message, "fork");
 }
 
+static int goes_on(void *arg)
+{
+    exphil_slp_stream *stream = arg;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
+    exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
+    size_t used;
+    if (!is_told(exphil_slp_stream_query(stream, &info, &error), &error)) return 1;
+    if (!is_told(exphil_slp_stream_melee_frame(stream, 1, 2, &frame, &error), &error)) return 2;
+    if (!is_told(exphil_slp_stream_push(stream, NULL, 0, &used, &error), &error)) return 3;
+    if (!is_told(exphil_slp_stream_reset(stream, &error), &error)) return 4;
+    exphil_slp_stream_destroy(stream);
+    return 0;
+}
+
 /* A child that goes on with a stream of its parent's is told by every call that has a status. */
 static void test_fork(void **state)
 {
@@ -133,21 +146,7 @@ static void test_fork(void **state)
     slp_frame(&writer, -123, 0x05, 2);
     exphil_slp_stream *stream = new_stream();
     assert_int_equal(push(stream, writer.data, writer.bytes, &used), EXPHIL_OK);
-    pid_t child = fork();
-    if (child == 0) {
-        exphil_error error = EXPHIL_ERROR_INIT;
-        exphil_slp_info info = EXPHIL_SLP_INFO_INIT;
-        exphil_melee_frame frame = EXPHIL_MELEE_FRAME_INIT;
-        if (!is_told(exphil_slp_stream_query(stream, &info, &error), &error)) _exit(1);
-        if (!is_told(exphil_slp_stream_melee_frame(stream, 1, 2, &frame, &error), &error)) _exit(2);
-        if (!is_told(exphil_slp_stream_push(stream, NULL, 0, &used, &error), &error)) _exit(3);
-        if (!is_told(exphil_slp_stream_reset(stream, &error), &error)) _exit(4);
-        exphil_slp_stream_destroy(stream);
-        _exit(0);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(test_in_copy(goes_on, stream), 0);
     exphil_slp_stream_destroy(stream);
     slp_free(&writer);
 }
