@@ -5,11 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#if defined(EXPHIL_SANITIZE) /* five times as slow, and about other mistakes */
-enum { CHUNKS = 1 };
-#else
 enum { CHUNKS = 2 }; /* the second continues what the first left */
-#endif
 
 /* Streams run as late as they may, and the host that touches the device's memory is stopped. */
 static void late(void)
