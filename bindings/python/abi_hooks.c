@@ -13,13 +13,13 @@ typedef struct exphil_py_python {
 
 static exphil_py_python python;
 
-#define PyObject void
-#define PyCapsule_IsValid python.capsule_is_valid
-#define PyCapsule_GetPointer python.capsule_pointer
-#define PyErr_Fetch python.fetch
-#define PyErr_Restore python.restore
+#define PyObject                  void
+#define PyCapsule_IsValid         python.capsule_is_valid
+#define PyCapsule_GetPointer      python.capsule_pointer
+#define PyErr_Fetch               python.fetch
+#define PyErr_Restore             python.restore
 #define PyThread_get_thread_ident python.thread
-#define exphil_py_look python.look
+#define exphil_py_look            python.look
 #define EXPHIL_PY_ABI
 
 /* extern "Python" is what Python calls back through tables of its own: python.look is all of it that C calls here. */

@@ -67,7 +67,8 @@ def metadata(version):
         lines.append(f'{name}: {re.search(rf"^{field} = .(.*).$", project, re.M).group(1)}')
     lines.insert(2, f"Version: {version}")
     lines.append("License: MIT")
-    lines += [f"Requires-Dist: {need}" for need in re.findall(r'"(.*?)"', re.search(r"^dependencies = \[(.*)\]", project, re.M).group(1))]
+    needs = re.search(r"^dependencies = \[(.*)\]", project, re.M).group(1)
+    lines += [f"Requires-Dist: {need}" for need in re.findall(r'"(.*?)"', needs)]
     lines += ["Provides-Extra: progress", 'Requires-Dist: tqdm; extra == "progress"', "Description-Content-Type: text/markdown", ""]
     with open(os.path.join(FOLDER, "README.md"), encoding="utf-8") as file:
         return "\n".join(lines) + "\n" + file.read()
@@ -93,8 +94,9 @@ def helper(arguments, include, library, path):
     """Compiles the part in C, which needs libexphil and nothing else."""
     folder = os.path.join(arguments.prefix, "lib") if arguments.tag.startswith("win") else os.path.dirname(library)
     words = ["-static-libgcc"] if arguments.tag.startswith("win") else ["-fPIC"]
-    command = [arguments.cc, "-std=gnu11", "-O2", "-g0", "-shared", "-D_GNU_SOURCE", *words, f"-I{include}", f"-I{FOLDER}", "-o", path,
-               os.path.join(FOLDER, "abi_hooks.c"), os.path.join(FOLDER, "op_call.c"), f"-L{folder}", "-lexphil"]
+    sources = [os.path.join(FOLDER, name) for name in ("abi_hooks.c", "op_call.c")]
+    command = [arguments.cc, "-std=gnu11", "-O2", "-g0", "-shared", "-D_GNU_SOURCE", *words, f"-I{include}", f"-I{FOLDER}",
+               "-o", path, *sources, f"-L{folder}", "-lexphil"]
     if not arguments.tag.startswith(("win", "macosx")):
         command += ["-pthread", "-Wl,-rpath,$ORIGIN"]
     subprocess.run(command, check=True)

@@ -28,7 +28,7 @@ grep -viE '^(kernel32|advapi32|ws2_32|bcrypt|ntdll|msvcrt|ucrtbase|api-ms-win-[a
 
 # run NAME PROGRAM: trains and plays; the policy plays as well as the rule that it learned from.
 run() {
-  WINEPATH="Z:$(echo "$installed/bin" | tr / '\\')" "$source/tools/systems" run x86_64-windows "$2" >"$1.out" 2>"$1.err" ||
+  WINEPATH="Z:$(echo "$installed/bin" | sed 's,/,\\,g')" "$source/tools/systems" run x86_64-windows "$2" >"$1.out" 2>"$1.err" ||
     { cat "$1.out" "$1.err"; fail "$1 ends with an error"; return; }
   tr -d '\r' <"$1.out" >"$1.txt"
   awk '{ score[$1] = $3 + 0 } END { exit !(NR == 3 && score["policy:"] > 0 && score["policy:"] == score["rule:"]) }' "$1.txt" ||

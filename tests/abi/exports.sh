@@ -80,7 +80,7 @@ if there llvm-dlltool; then
 fi
 
 # macOS, by LLVM's linker: zig's takes the list and does not read it.
-linker=$(command -v ld64.lld || ls /usr/bin/ld64.lld-* 2>/dev/null | head -n 1)
+linker=$(command -v ld64.lld || find /usr/bin -name 'ld64.lld-*' | head -n 1)
 if [ -n "$linker" ] && there clang && there llvm-objdump; then
   clang --target=arm64-apple-macosx11 -ffreestanding -c -o stub.o stub.c || exit 1
   for list in exphil missing more; do

@@ -10,7 +10,10 @@ done
 fail() { echo "python_abi: $*" >&2; exit 1; }
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 cp -R "$EXPHIL_SOURCE/bindings/python" source
-wheel() { "$python" source/build_abi.py --tag linux_x86_64 --prefix "$EXPHIL_PREFIX" --cc cc "$1" >wheel.log 2>&1 || { cat wheel.log >&2; fail "no wheel"; }; }
+wheel() {
+  "$python" source/build_abi.py --tag linux_x86_64 --prefix "$EXPHIL_PREFIX" --cc cc "$1" >wheel.log 2>&1 ||
+    { cat wheel.log >&2; fail "no wheel"; }
+}
 wheel dist
 wheel again
 made=$(basename dist/*.whl)
@@ -41,6 +44,7 @@ for folder in $EXPHIL_TRACES; do "$python" source/tests/check_trace.py "$folder/
 # What needs a library of several seconds in each test, or C of its own (operators of torch, JAX), is hosts.python's.
 (cd source && "$python" -m pytest -ra --basetemp=../pytest tests/test_arrays.py tests/test_context.py tests/test_dataset.py \
   tests/test_errors.py tests/test_learn.py tests/test_life.py tests/test_live.py tests/test_melee_slp.py tests/test_model.py \
-  tests/test_ops.py tests/test_session.py tests/test_told.py tests/test_trainer.py tests/test_types.py tests/test_world.py) >pytest.log 2>&1 ||
+  tests/test_ops.py tests/test_session.py tests/test_told.py tests/test_trainer.py tests/test_types.py tests/test_world.py) \
+  >pytest.log 2>&1 ||
   { cat pytest.log >&2; fail "pytest failed"; }
 tail -n 1 pytest.log

@@ -18,12 +18,19 @@ for component in library development; do
   "$cmake" --install "$build" --component $component --prefix "$work/installed" >install.log 2>&1 || { cat install.log; exit 1; }
 done
 cp -R "$source/bindings/python" source
-"$python" source/build_abi.py --tag win_amd64 --prefix installed --cc x86_64-w64-mingw32-gcc dist >wheel.log 2>&1 || { cat wheel.log; fail "no wheel"; }
+"$python" source/build_abi.py --tag win_amd64 --prefix installed --cc x86_64-w64-mingw32-gcc dist >wheel.log 2>&1 ||
+  { cat wheel.log; fail "no wheel"; }
 made=$(ls dist)
-"$python" "$source/tests/hosts/wheel_check.py" "dist/$made" win_amd64 exphil-0.dll exphil_python.dll || fail "the wheel is not as it should be"
+"$python" "$source/tests/hosts/wheel_check.py" "dist/$made" win_amd64 exphil-0.dll exphil_python.dll ||
+  fail "the wheel is not as it should be"
 # pip for Windows takes it, pip for another system does not.
-pip_for() { "$python" -m pip install -q --no-deps --no-index --only-binary=:all: --platform "$1" --python-version "$2" --target "$3" "dist/$made" >pip.log 2>&1; }
-for version in 3.8 3.11 3.14; do pip_for win_amd64 $version "site$version" || { cat pip.log; fail "pip refuses it for Python $version"; }; done
+pip_for() { # PLATFORM VERSION FOLDER
+  "$python" -m pip install -q --no-deps --no-index --only-binary=:all: --platform "$1" --python-version "$2" --target "$3" \
+    "dist/$made" >pip.log 2>&1
+}
+for version in 3.8 3.11 3.14; do
+  pip_for win_amd64 $version "site$version" || { cat pip.log; fail "pip refuses it for Python $version"; }
+done
 if pip_for win32 3.11 site32; then fail "pip takes it for Windows of 32 bits"; fi
 folder=$work/site3.11/exphil
 cmp "$folder/exphil-0.dll" installed/bin/exphil-0.dll || fail "it carries another DLL"
@@ -53,8 +60,9 @@ missing = {name for name in told - has if name not in ("exphil_py_library_path",
 print(len(told), "functions", sorted(missing))
 sys.exit(bool(missing) or len(told) < 190)
 END
-llvm-readobj --coff-imports "$folder/exphil_python.dll" | sed -n 's/^  Name: //p' | grep -viE '^(kernel32|msvcrt|ucrtbase|exphil-0|api-ms-win-[a-z0-9-]*)\.dll$' &&
-  fail "the helper needs what nobody brings"
+llvm-readobj --coff-imports "$folder/exphil_python.dll" | sed -n 's/^  Name: //p' >needs
+[ -s needs ] || fail "the helper needs nothing, it is said"
+if grep -viE '^(kernel32|msvcrt|ucrtbase|exphil-0|api-ms-win-[a-z0-9-]*)\.dll$' needs; then fail "the helper needs what nobody brings"; fi
 # As cffi opens them: by their paths, the library first; the helper finds it by its name.
 cat >open.c <<'END'
 #include <stdio.h>

@@ -23,20 +23,22 @@ quiet() { "$@" >log 2>&1 || { cat log; fail "$*"; }; }
 for component in library development; do quiet "$cmake" --install "$build" --component $component --prefix "$work/installed"; done
 cp -R "$source/bindings/rust" crates
 rm -rf crates/target crates/Cargo.lock
-export RUSTC="$toolchain/rustc" RUSTDOC="$toolchain/rustdoc" CARGO_TARGET_DIR="$work/target" CARGO_NET_OFFLINE=true RUSTFLAGS="-D warnings"
+export RUSTC="$toolchain/rustc" RUSTDOC="$toolchain/rustdoc" CARGO_TARGET_DIR="$work/target" CARGO_NET_OFFLINE=true
+export RUSTFLAGS="-D warnings"
 export PKG_CONFIG_LIBDIR="$work/installed/lib/pkgconfig" PKG_CONFIG_PATH=
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
 # wine 8 fails where it prints the stack of a panic that a test expects.
 export RUST_BACKTRACE=0
+bin=$(echo "$work/installed/bin" | sed 's,/,\\,g')
 cat >runner <<END
 #!/bin/sh
-WINEPATH='Z:$(echo "$work/installed/bin" | tr / '\\')' exec '$source/tools/systems' run x86_64-windows "\$@"
+WINEPATH='Z:$bin' exec '$source/tools/systems' run x86_64-windows "\$@"
 END
 chmod +x runner
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$work/runner"
 (cd crates && "$toolchain/cargo" test --target $target --tests) >tests.log 2>&1 || { cat tests.log; fail "cargo test"; }
-awk '/^test result: ok/ { programs++; tests += $4 } END { print tests, "tests of", programs, "programs"; exit !(tests > 60 && programs > 12) }' \
-  tests.log || { cat tests.log; fail "few tests ran"; }
+awk '/^test result: ok/ { programs++; tests += $4 }
+  END { print tests, "tests of", programs, "programs"; exit !(tests > 60 && programs > 12) }' tests.log || { cat tests.log; fail "few tests ran"; }
 # A trained policy plays: the example of a step, in the program's own words.
 (cd crates && quiet "$toolchain/cargo" build --target $target --examples)
 ./runner target/$target/debug/examples/play.exe 'C:\nowhere\policy.safetensors' >play.log 2>&1 && fail "play found a policy at nowhere"

@@ -1,5 +1,5 @@
-"""A wheel that bindings/python/build_abi.py made, looked at as an installer does: its name, tags and RECORD agree, it carries what it
-opens, and nothing of it belongs to one version of Python.
+"""A wheel that bindings/python/build_abi.py made, looked at as an installer does: its name, tags and RECORD agree, it carries what
+it opens, and nothing of it belongs to one version of Python.
 
 usage: wheel_check.py WHEEL PLATFORM LIBRARY HELPER
 """
@@ -32,7 +32,8 @@ tags = files[f"{info}/WHEEL"].decode().splitlines()
 expect("WHEEL has another tag", f"Tag: py3-none-{platform}" in tags)
 expect("WHEEL says that it is the same on every system", "Root-Is-Purelib: false" in tags)
 about = files[f"{info}/METADATA"].decode()
-for line in ("Name: exphil", f"Version: {name.group(2)}", "Requires-Python: >=3.8", "Requires-Dist: cffi>=1.15", "Requires-Dist: numpy>=1.20"):
+for line in ("Name: exphil", f"Version: {name.group(2)}", "Requires-Python: >=3.8", "Requires-Dist: cffi>=1.15",
+             "Requires-Dist: numpy>=1.20"):
     expect(f"METADATA has no line {line}", f"\n{line}\n" in about)
 record = {row[0]: row[1:] for row in csv.reader(io.StringIO(files[f"{info}/RECORD"].decode()))}
 expect("RECORD names other files than there are", set(record) == set(files))
@@ -44,6 +45,7 @@ native = {file for file in files if re.search(r"\.(dll|so|so\.\d+|dylib|pyd)$", 
 expect(f"the native files are {sorted(native)}", native == {f"exphil/{library}", f"exphil/{helper}"})
 for file in ("_native.py", "_declared.py", "_wheel.py", "__init__.py", "session.py", "torch/__init__.py", "py.typed"):
     expect(f"no {file}", f"exphil/{file}" in files)
-expect("what it opens is something else", files["exphil/_wheel.py"].endswith(f'LIBRARY, HELPER = "{library}", "{helper}"\n'.encode()))
+opened = f'LIBRARY, HELPER = "{library}", "{helper}"\n'.encode()
+expect("what it opens is something else", files["exphil/_wheel.py"].endswith(opened))
 print("\n".join(wrong) or f"{len(files)} files")
 sys.exit(bool(wrong))
