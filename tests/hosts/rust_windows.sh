@@ -38,7 +38,8 @@ chmod +x runner
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$work/runner"
 (cd crates && "$toolchain/cargo" test --target $target --tests) >tests.log 2>&1 || { cat tests.log; fail "cargo test"; }
 awk '/^test result: ok/ { programs++; tests += $4 }
-  END { print tests, "tests of", programs, "programs"; exit !(tests > 60 && programs > 12) }' tests.log || { cat tests.log; fail "few tests ran"; }
+  END { print tests, "tests of", programs, "programs"; exit !(tests > 60 && programs > 12) }' tests.log ||
+  { cat tests.log; fail "few tests ran"; }
 # A trained policy plays: the example of a step, in the program's own words.
 (cd crates && quiet "$toolchain/cargo" build --target $target --examples)
 ./runner target/$target/debug/examples/play.exe 'C:\nowhere\policy.safetensors' >play.log 2>&1 && fail "play found a policy at nowhere"
