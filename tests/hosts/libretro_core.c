@@ -11,7 +11,7 @@ static retro_environment_t environment;
 static retro_input_state_t input;
 static retro_input_poll_t poll_pads;
 
-int32_t exphil_teacher(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
+RETRO_API int32_t exphil_teacher(const uint8_t *state, uint32_t bytes, int32_t player, int32_t *action);
 
 static int asked(const char *variable, const char *kind)
 {

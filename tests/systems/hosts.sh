@@ -237,29 +237,30 @@ press stick 4 ry=-0.25
 END
 printf 'rom' >'Spiel ü.rom'
 content() { "$exphil" info "$1" | sed -n 's/.*content //p'; }
-# libretro WHERE FRAMES [SETTINGS]: the plugin around the core.
+# libretro WHERE FRAMES SAVES [SETTINGS]: the plugin around the core, then so many save states.
 libretro() {
-  where=$1 frames=$2
-  shift 2
+  where=$1 frames=$2 saves=$3
+  shift 3
   case $where in
     here) env EXPHIL_CORE="$place/native/fake_libretro.so" EXPHIL_MAP='Karte ü.exphil' "$@" "$own/run" --core "$own/plugin.so" \
-      --rom 'Spiel ü.rom' --frames "$frames" --score 'Karte ü.exphil' --drill 10 >"$where.out" 2>"$where.err" ;;
+      --rom 'Spiel ü.rom' --frames "$frames" --score 'Karte ü.exphil' --drill "$saves" >"$where.out" 2>"$where.err" ;;
     windows) env EXPHIL_CORE='Kern ゲ_libretro.dll' EXPHIL_MAP='Karte ü.exphil' "$@" "$systems" run "$target" \
       ./exphil-libretro-run.exe --core ./exphil_libretro.dll --rom 'Spiel ü.rom' --frames "$frames" --score 'Karte ü.exphil' \
-      --drill 10 >"$where.out" 2>"$where.err" ;;
+      --drill "$saves" >"$where.out" 2>"$where.err" ;;
   esac || fail "libretro $where: $(cat "$where.out" "$where.err")"
   plain "$where.out" | grep -E '^(score|memory|save states)' >"$where.result" || :
 }
 # A teacher is recorded, a policy learns it, it plays: rows, presses and save states as here.
-libretro here 900 EXPHIL_MODE=record EXPHIL_RECORD='Aufnahme ü.native' EXPHIL_TEACHER="$place/native/fake_libretro.so"
-libretro windows 900 EXPHIL_MODE=record EXPHIL_RECORD='Aufnahme ü.corpus' EXPHIL_TEACHER='Kern ゲ_libretro.dll'
+rm -f 'Aufnahme ü'.*
+libretro here 900 0 EXPHIL_MODE=record EXPHIL_RECORD='Aufnahme ü.native' EXPHIL_TEACHER="$place/native/fake_libretro.so"
+libretro windows 900 0 EXPHIL_MODE=record EXPHIL_RECORD='Aufnahme ü.corpus' EXPHIL_TEACHER='Kern ゲ_libretro.dll'
 [ "$(content 'Aufnahme ü.corpus')" = "$(content 'Aufnahme ü.native')" ] || fail "the plugin records otherwise than on this machine"
 [ ! -e 'Aufnahme ü.corpus.exphil-lock' ] || fail "the lock of a recording stays"
 "$exphil" train 'Aufnahme ü.corpus' --out 'Kern ゲ.safetensors' --force --quiet --blocks mlp --hidden 16 --head-width 16 \
   --no-previous-action --updates 30 >/dev/null 2>&1 || fail "the recording cannot be learnt from"
 for choice in sampled likeliest; do
   for where in here windows; do
-    libretro $where 600 EXPHIL_MODE=play EXPHIL_MODEL='Kern ゲ.safetensors' EXPHIL_CHOICE=$choice EXPHIL_TRACE_FILE="Spur ü.$where"
+    libretro $where 600 10 EXPHIL_MODE=play EXPHIL_MODEL='Kern ゲ.safetensors' EXPHIL_CHOICE=$choice EXPHIL_TRACE_FILE="Spur ü.$where"
   done
   same here.result windows.result "the policy plays otherwise than on this machine: $(cat here.result windows.result)"
   same 'Spur ü.here' 'Spur ü.windows' "rows or logits are others than on this machine"
