@@ -110,7 +110,7 @@ PIE = 0x5500000000  # where qemu puts a program that may lie anywhere
 def executed_arm(code, program, case, isa, unused):
     """The same from qemu's record: the instructions of every block it translates, then the start of each that runs. It leaves
     out what is not used in a step, or the record of all that comes before would be a hundred times as long."""
-    counts, size, inside, listed, back, last = collections.Counter(), {}, False, None, None, None
+    counts, size, inside, listed, back, last, first = collections.Counter(), {}, False, None, None, None, 0
     step, ranges, begin = PIE + code.starts[code.names.index("exphil_session_step")], [], None
     for at, name in zip(code.starts, code.names):
         if name in unused and begin is not None:
@@ -142,7 +142,8 @@ def executed_arm(code, program, case, isa, unused):
                 listed = 0
             elif line.startswith("0x") and listed is not None:
                 listed += 1
-                first = int(line.split(":")[0], 16) if listed == 1 else first
+                if listed == 1:
+                    first = int(line.split(":")[0], 16)
                 size[first] = listed
         if run.wait() != 0:
             sys.exit("%s does not run" % program)

@@ -44,7 +44,9 @@ expect 0 env EXPHIL_CPU_ISA=ref "$exphil" --version
 grep -q ', here ref$' out || complain "--version says $(cat out)"
 for command in train eval play quantize; do
   expect 0 "$exphil" $command --help
-  for isa in ref avx2 avx2vnni avx512 avx512vnni avx512bf16 neon neondot; do grep -q "$isa" out || complain "$command --help lacks $isa"; done
+  for isa in ref avx2 avx2vnni avx512 avx512vnni avx512bf16 neon neondot; do
+    grep -q "$isa" out || complain "$command --help lacks $isa"
+  done
 done
 expect 0 "$exphil" --help
 for word in EXPHIL_CPU_ISA EXPHIL_BACKEND_DIR EXPHIL_CUBLASLT EXPHIL_CUBLASLT_CHOICES EXPHIL_CUDA_JOIN EXPHIL_CUDA_OVERLAP \
