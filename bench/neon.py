@@ -21,7 +21,7 @@ import tempfile
 
 BAR = 1.5
 STEPS = 2
-CASES = ["mamba*2:256:f32", "mamba*2:256:bf16", "mamba*2:256:int8", "mamba*2:256:int8:neon", "lstm:256:f32", "lstm:256:bf16",
+CASES = ["mamba*2:256:f32", "mamba*2:256:bf16", "mamba*2:256:int8", "mamba*2:256:int8:neondot", "lstm:256:f32", "lstm:256:bf16",
          "lstm:256:int8", "gru:256:f32", "mlp:256:f32", "attention:256:f32"]
 LANES = {"x86": 8, "arm": 4}
 OBJDUMP = {"x86": "objdump", "arm": "aarch64-linux-gnu-objdump"}
