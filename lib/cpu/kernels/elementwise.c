@@ -53,10 +53,14 @@ static double scale_of(const real *x, int64_t count)
 }
 #endif
 
-/* Squares of floats are exact in double, so that the fused step rounds as two would. */
+/* Squares of floats are exact in double, so that a fused step rounds as two do. */
 XPH_INLINE double add_square(double x, double sum)
 {
-    return __builtin_fma(x, x, sum);
+#if defined(XPH_REAL_F64)
+    return FMA(x, x, sum);
+#else
+    return x * x + sum;
+#endif
 }
 
 static double squares(const real *restrict x, int64_t count, double scale)
