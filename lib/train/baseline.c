@@ -3,9 +3,8 @@
  * have a large but finite cost). */
 #include "train/baseline.h"
 
+#include "base/double.h"
 #include "data/data.h"
-
-#include <math.h>
 
 /* The commonest of sorted words; of equals the smallest. */
 static uint64_t commonest(const uint64_t *word, int64_t count)
@@ -104,7 +103,7 @@ static void counts_to_nll(xph_baseline *baseline, int64_t frames)
         double all = (double)frames + 0.5 * values;
         for (int32_t i = 0; i < cells; i++) {
             double *cell = &baseline->nll[baseline->first[h] + i];
-            *cell = -log((*cell + 0.5) / all);
+            *cell = -xph_log_of((*cell + 0.5) / all);
         }
     }
 }

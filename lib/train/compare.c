@@ -2,7 +2,7 @@
  * Teacher-forced like evaluation, so that one differing action does not lead the two into different games. */
 #include "train/train.h"
 
-#include <math.h>
+#include "base/double.h"
 
 /* One of the two. */
 typedef struct side {
@@ -36,7 +36,8 @@ static double divergence_of_bits(const double *a, const double *b, int32_t count
 {
     double sum = 0.0;
     for (int32_t i = 0; i < count; i++) {
-        double one = (a[i] - b[i]) / (1.0 + exp(-a[i])) + xph_softplus(b[i]) - xph_softplus(a[i]);
+        double one =
+            (a[i] - b[i]) / (1.0 + xph_exp_of(-a[i])) + xph_softplus_of(b[i]) - xph_softplus_of(a[i]);
         sum += one > 0.0 ? one : 0.0;
     }
     return sum;
@@ -46,14 +47,14 @@ static double log_of_sum(const double *logit, int32_t count)
 {
     double most = logit[0], sum = 0.0;
     for (int32_t k = 1; k < count; k++) most = logit[k] > most ? logit[k] : most;
-    for (int32_t k = 0; k < count; k++) sum += exp(logit[k] - most);
-    return most + log(sum);
+    for (int32_t k = 0; k < count; k++) sum += xph_exp_of(logit[k] - most);
+    return most + xph_log_of(sum);
 }
 
 static double divergence_of_classes(const double *a, const double *b, int32_t count)
 {
     double of_a = log_of_sum(a, count), of_b = log_of_sum(b, count), sum = 0.0;
-    for (int32_t k = 0; k < count; k++) sum += exp(a[k] - of_a) * ((a[k] - of_a) - (b[k] - of_b));
+    for (int32_t k = 0; k < count; k++) sum += xph_exp_of(a[k] - of_a) * ((a[k] - of_a) - (b[k] - of_b));
     return sum > 0.0 ? sum : 0.0;
 }
 
@@ -73,7 +74,7 @@ static int32_t likeliest(const xph_head *head, const double *logit)
 static bool count_head(comparing *c, const xph_head *head, int64_t h, const double *a, const double *b)
 {
     for (int32_t k = 0; k < head->count; k++) {
-        double error = fabs(a[k] - b[k]);
+        double error = __builtin_fabs(a[k] - b[k]);
         c->head[h].largest = error > c->head[h].largest ? error : c->head[h].largest;
         c->head[h].squares += error * error;
     }
@@ -186,14 +187,14 @@ static void fill(const comparing *c, exphil_comparison *to)
     for (int64_t h = 0; h < shape->heads; h++) {
         exphil_head_comparison *head = &to->head[h];
         head->max_error = c->head[h].largest;
-        head->rms_error = sqrt(c->head[h].squares / (frames * (double)heads[h].count));
+        head->rms_error = __builtin_sqrt(c->head[h].squares / (frames * (double)heads[h].count));
         head->kl = c->head[h].kl / frames;
         head->agreement = (double)c->head[h].agreed / frames;
         to->max_error = head->max_error > to->max_error ? head->max_error : to->max_error;
         to->kl += head->kl;
         squares += c->head[h].squares;
     }
-    to->rms_error = sqrt(squares / (frames * (double)shape->logits));
+    to->rms_error = __builtin_sqrt(squares / (frames * (double)shape->logits));
 }
 
 static exphil_status differs(const char *what, int64_t reference, int64_t model, exphil_error *error)

@@ -1,12 +1,7 @@
 /* A head's logits against what was done. */
 #include "train/walk.h"
 
-#include <math.h>
-
-double xph_softplus(double x)
-{
-    return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
-}
+#include "base/double.h"
 
 static int32_t judge_bits(const double *logit, int32_t count, int32_t target, double *nll)
 {
@@ -15,7 +10,7 @@ static int32_t judge_bits(const double *logit, int32_t count, int32_t target, do
     for (int32_t bit = 0; bit < count; bit++) {
         bool on = (target >> bit) & 1;
         if (logit[bit] > 0.0) best |= (int32_t)1 << bit;
-        *nll += xph_softplus(on ? -logit[bit] : logit[bit]);
+        *nll += xph_softplus_of(on ? -logit[bit] : logit[bit]);
     }
     return best;
 }
@@ -29,8 +24,8 @@ static int32_t judge_classes(const double *logit, int32_t count, int32_t target,
         if (logit[k] > logit[best]) best = k;
         if (logit[k] > logit[target] || (logit[k] == logit[target] && k < target)) (*rank)++;
     }
-    for (int32_t k = 0; k < count; k++) sum += exp(logit[k] - logit[best]);
-    *nll = log(sum) + logit[best] - logit[target];
+    for (int32_t k = 0; k < count; k++) sum += xph_exp_of(logit[k] - logit[best]);
+    *nll = xph_log_of(sum) + logit[best] - logit[target];
     return best;
 }
 

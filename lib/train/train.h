@@ -377,7 +377,6 @@ exphil_status xph_whole_sampler(const exphil_model *model, const exphil_dataset 
                                 exphil_error *error);
 /* Logits of the last forward as doubles in wide [rows*L]; narrow is a buffer for them as floats. */
 exphil_status xph_feed_logits(const xph_feed *feed, float *narrow, double *wide);
-double xph_softplus(double x); /* log(1 + e^x), stable for any x */
 /* Most likely value of a head and -log p of the target; rank: classes that beat the target, 0 for bits. */
 int32_t xph_judge_head(const xph_head *head, const double *logit, int32_t target, double *nll, int32_t *rank);
 /* What an evaluation takes at most, of a model on a context that measures, while the dataset's is another: teacher-forced,

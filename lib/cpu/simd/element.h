@@ -4,48 +4,48 @@
  * Single precision: own polynomials (Chebyshev fits made with 150 bits), no branches and no tables, one
  * division at most, so that loops over them vectorise and give the same bits at every width. Within a few
  * ulp on the whole range; NaN gives NaN; nothing overflows on the way. Denormals are slow on many
- * processors, so an exponential below 2^-125.5 is 0, and what is made of it too. Double precision is the
- * reference and uses libm.
+ * processors, so an exponential below 2^-125.5 is 0, and what is made of it too. Double precision, the
+ * reference, has those of base/double.h.
  */
 #ifndef XPH_CPU_SIMD_ELEMENT_H
 #define XPH_CPU_SIMD_ELEMENT_H
 
 #if defined(XPH_REAL_F64)
 
-#  include <math.h>
+#  include "base/double.h"
 
 XPH_INLINE real real_exp(real x)
 {
-    return exp(x);
+    return xph_exp_of(x);
 }
 XPH_INLINE real real_log(real x)
 {
-    return log(x);
+    return xph_log_of(x);
 }
 XPH_INLINE real real_log1p_unit(real x)
 {
-    return log1p(x);
+    return xph_log1p_of(x);
 }
 XPH_INLINE real real_tanh(real x)
 {
-    return tanh(x);
+    return xph_tanh_of(x);
 }
 XPH_INLINE real real_exp2_falling(real x)
 {
-    return exp2(x);
+    return xph_exp2_of(x);
 }
 /* e^-|x| */
 XPH_INLINE real real_exp_down(real x)
 {
-    return exp(-fabs(x));
+    return xph_exp_of(-REAL_ABS(x));
 }
 XPH_INLINE real real_sigmoid(real x)
 {
-    return 1.0 / (1.0 + exp(-x));
+    return 1.0 / (1.0 + xph_exp_of(-x));
 }
 XPH_INLINE real real_silu(real x)
 {
-    return x / (1.0 + exp(-x));
+    return x / (1.0 + xph_exp_of(-x));
 }
 /* Derivative of SiLU: s + x s (1 - s) with s = sigmoid(x), 1 - s = sigmoid(-x). */
 XPH_INLINE real real_silu_slope(real x)
@@ -53,10 +53,9 @@ XPH_INLINE real real_silu_slope(real x)
     double s = real_sigmoid(x);
     return FMA(x * s, real_sigmoid(-x), s);
 }
-/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). */
 XPH_INLINE real real_softplus(real x)
 {
-    return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x)));
+    return xph_softplus_of(x);
 }
 
 #else
