@@ -37,6 +37,9 @@
  *   Files       A file is written to a temporary beside the target, synced and renamed, and the folder is
  *               synced: the target is the old file or the new one, never half of it. Every byte that is read
  *               from a file is checked before it is used.
+ *   Bits        On the CPU the same calls with the same inputs give the same bits: with every instruction set and number
+ *               of threads, built by any compiler, on every system; weights, actions, logits, losses, reports, states,
+ *               and the bytes of files. Excepted are times and what is measured of memory, and the bits of a NaN.
  *   Fork        Objects made before fork() must not be used in the child (EXPHIL_E_STATE); make new ones
  *               there.
  *   Letters     B streams or sequences, T frames, F floats and K ids of an observation, A heads of an

@@ -1,0 +1,22 @@
+#!/bin/sh
+# A library asks no function of mathematics of its system, whose last digits differ from one to the next: what it needs it has
+# itself (lib/base/double.h, lib/cpu/simd/fma.h). Square roots, and rounding to integers, are exact everywhere: IEEE 754.
+#   mathematics.sh <libexphil.a>...
+set -eu
+export LC_ALL=C
+# GNU's knows only this machine's objects.
+reader='nm'
+for other in /usr/lib/llvm-*/bin/llvm-nm "$(command -v llvm-nm || :)"; do [ ! -x "$other" ] || reader=$other; done
+# With suffixes of float, long double, reentrant and -ffast-math forms.
+functions='a?(cos|sin|tan)(h|pi)?|atan2|sincos|exp(2|10|m1)?|log(10|1p|2)?|pow(i|r|n)?|cbrt|hypot|erfc?|[lt]gamma|fma|fmod'
+functions="_?(__)?($functions|remainder|remquo|j[01n]|y[01n])([fl]|_r|_finite)*"
+failed=0
+for archive; do
+  asked=$("$reader" -u "$archive" 2>/dev/null | awk 'NF == 2 { print $2 }' | sort -u)
+  # What any of them needs shows that it was read.
+  echo "$asked" | grep -qE '^_?memcpy$' || { echo "FAILED: $archive: not to be read by $reader"; failed=1; continue; }
+  found=$(echo "$asked" | grep -xE "$functions" | tr '\n' ' ' || :)
+  [ -z "$found" ] || { echo "FAILED: $archive asks for $found"; failed=1; }
+done
+[ "$failed" -eq 0 ] && echo "$# libraries, no mathematics of others"
+exit "$failed"
