@@ -2,6 +2,8 @@
  * block, both modes, with and without delay, for any number of lanes and threads. */
 #include "train_case.h"
 
+#include "base/double.h"
+
 #include <exphil/conditions.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ typedef struct figures {
 
 static double softplus(double x)
 {
-    return (x > 0 ? x : 0) + log1p(exp(x > 0 ? -x : x));
+    return (x > 0 ? x : 0) + xph_log1p_of(xph_exp_of(x > 0 ? -x : x));
 }
 
 /* -log p of what was done, summed over heads, of one frame. */
@@ -32,10 +34,10 @@ static double nll_of(const float *logits, const int32_t *done)
         for (int i = 0; i < head->count; i++) most = fmax(most, (double)logits[first + i]);
         for (int i = 0; i < head->count; i++) {
             double y = (double)logits[first + i];
-            sum += exp(y - most);
+            sum += xph_exp_of(y - most);
             if (head->kind == EXPHIL_BERNOULLI) nll += softplus(done[h] >> i & 1 ? -y : y);
         }
-        if (head->kind == EXPHIL_CATEGORICAL) nll = log(sum) + most - (double)logits[first + done[h]];
+        if (head->kind == EXPHIL_CATEGORICAL) nll = xph_log_of(sum) + most - (double)logits[first + done[h]];
         total += nll;
         first += head->count;
     }
