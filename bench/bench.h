@@ -32,6 +32,8 @@ typedef struct bench_options {
 
 /* Was it requested? */
 bool bench_wanted(const bench_options *options, const char *subject, const char *what);
+/* Where files go that are made on the way. */
+const char *bench_folder(const bench_options *options);
 /* Rounds and time scaled by the options. */
 bench_effort bench_effort_of(const bench_options *options);
 

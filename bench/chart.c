@@ -1,5 +1,6 @@
 /* A report as an SVG picture: for every row with a floor, a bar shows how much of the floor was reached. */
 #include "report.h"
+#include "system.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +88,7 @@ bool bench_chart(const json_t *root, const char *path)
     {
         count += json_object_get(row, "share_of_floor") != NULL;
     }
-    FILE *f = fopen(path, "w");
+    FILE *f = system_open(path, "w");
     if (!f) {
         perror(path);
         return false;

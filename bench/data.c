@@ -4,14 +4,13 @@
 #include "frames.h"
 #include "games.h"
 #include "say.h"
+#include "system.h"
 
 #include <exphil/exphil.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- replays ------------------------------------------------------------------------------------------- */
@@ -29,7 +28,7 @@ typedef struct replay_pile {
 
 static bool add_file(replay_pile *pile, const char *path)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = system_open(path, "rb");
     if (!f) return false;
     if (fseek(f, 0, SEEK_END) != 0) return fclose(f), false;
     long size = ftell(f);
@@ -45,20 +44,18 @@ static bool add_file(replay_pile *pile, const char *path)
 
 static void search(replay_pile *pile, const char *folder, int depth)
 {
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && pile->count < REPLAYS_MOST && (e = readdir(d));) {
+    system_folder *all = system_folder_open(folder);
+    for (const char *name; all && pile->count < REPLAYS_MOST && (name = system_folder_next(all));) {
         char path[4096];
-        struct stat st;
-        size_t length = strlen(e->d_name);
-        if (e->d_name[0] == '.' ||
-            snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path)
+        system_facts facts;
+        size_t length = strlen(name);
+        if (name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
             continue;
-        if (stat(path, &st) != 0) continue;
-        if (S_ISDIR(st.st_mode) && depth < 4) search(pile, path, depth + 1);
-        if (S_ISREG(st.st_mode) && length > 4 && strcmp(e->d_name + length - 4, ".slp") == 0)
-            (void)add_file(pile, path);
+        if (!system_look(path, &facts)) continue;
+        if (facts.folder && depth < 4) search(pile, path, depth + 1);
+        if (facts.regular && length > 4 && strcmp(name + length - 4, ".slp") == 0) (void)add_file(pile, path);
     }
-    if (d) closedir(d);
+    if (all) system_folder_close(all);
 }
 
 /* All of the pile from memory into a new dataset; replays that no dataset wants (no human) cost nothing further. */
@@ -305,12 +302,12 @@ static bool corpora(bench_report *report, const bench_options *o, exphil_context
     exphil_error error = EXPHIL_ERROR_INIT;
     corpus c = {.context = context, .path = path, .frames = o->quick ? EPISODE : 1000000};
     if (!bench_wanted(o, "corpus opened, first batch", "corpus read, all frames")) return true;
-    snprintf(path, sizeof path, "%s/exphil-bench-%ld.corpus", o->folder ? o->folder : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%s/exphil-bench-%ld.corpus", bench_folder(o), (long)getpid());
     size_t mark = bench_memory_mark();
     bool made = make_corpus(&c, &error) >= 0;
     if (!made) bench_say(NULL, error.message);
     bool good = made && time_corpus(report, o, &c);
-    (void)unlink(path);
+    (void)system_remove(path);
     bench_memory_release(mark);
     return good;
 }

@@ -3,6 +3,8 @@
 #include "floors.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -297,7 +299,8 @@ static double rate(chain run, void *arg, double per_call, double effort_ns)
 
 typedef struct crowd {
     chain run;
-    pthread_barrier_t *start;
+    atomic_int *arrived;
+    int all;
     double ns;
     int64_t calls;
 } crowd;
@@ -306,7 +309,8 @@ static void *one_of_crowd(void *arg)
 {
     crowd *c = arg;
     c->run(NULL, c->calls / 10);
-    pthread_barrier_wait(c->start);
+    atomic_fetch_add(c->arrived, 1);
+    while (atomic_load(c->arrived) < c->all) sched_yield();
     int64_t before = bench_now();
     c->run(NULL, c->calls);
     c->ns = (double)(bench_now() - before);
@@ -322,20 +326,18 @@ static double crowd_rate(chain run, double per_call, double alone, int threads, 
     bench_place place = bench_where();
     bench_roam();
     for (int t = 0; t < TRIES; t++) {
-        pthread_barrier_t start;
+        atomic_int arrived = 0;
         pthread_t id[MOST];
         crowd one[MOST];
         double slowest = 0;
-        if (pthread_barrier_init(&start, NULL, (unsigned)threads) != 0) return 0;
         for (int i = 0; i < threads; i++) {
-            one[i] = (crowd){run, &start, 0, (int64_t)(effort_ns / TRIES * alone / per_call) + 1};
+            one[i] = (crowd){run, &arrived, threads, 0, (int64_t)(effort_ns / TRIES * alone / per_call) + 1};
             if (pthread_create(&id[i], NULL, one_of_crowd, &one[i]) != 0) return 0;
         }
         for (int i = 0; i < threads; i++) {
             pthread_join(id[i], NULL);
             if (one[i].ns > slowest) slowest = one[i].ns;
         }
-        pthread_barrier_destroy(&start);
         double all = (double)one[0].calls * per_call * threads / slowest;
         if (all > best) best = all;
     }

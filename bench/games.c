@@ -2,10 +2,10 @@
  * its blocks are copied as they are. */
 #include "games.h"
 #include "say.h"
+#include "system.h"
 
 #include "games/format.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,20 +19,20 @@ static exphil_status add_folder(exphil_games_writer *writer, const char *folder,
                                 exphil_error *error)
 {
     exphil_status status = EXPHIL_OK;
-    DIR *all = depth < 8 ? opendir(folder) : NULL;
-    for (const struct dirent *entry; all && status >= 0 && (entry = readdir(all)) != NULL;) {
+    system_folder *all = depth < 8 ? system_folder_open(folder) : NULL;
+    for (const char *entry; all && status >= 0 && (entry = system_folder_next(all)) != NULL;) {
         char name[4096];
-        size_t length = strlen(entry->d_name);
-        if (entry->d_name[0] == '.') continue;
-        if (snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) >= (int)sizeof name) continue;
-        if (length < 5 || strcmp(entry->d_name + length - 4, ".slp") != 0) {
+        size_t length = strlen(entry);
+        if (entry[0] == '.') continue;
+        if (snprintf(name, sizeof name, "%s/%s", folder, entry) >= (int)sizeof name) continue;
+        if (length < 5 || strcmp(entry + length - 4, ".slp") != 0) {
             status = add_folder(writer, name, depth + 1, error);
             continue;
         }
         status = exphil_games_add(writer, name, NULL, error);
         if (status == EXPHIL_E_UNSUPPORTED || status == EXPHIL_E_FORMAT) status = EXPHIL_OK;
     }
-    if (all) closedir(all);
+    if (all) system_folder_close(all);
     return status;
 }
 
@@ -283,13 +283,11 @@ bool bench_games(bench_report *report, const bench_options *o, exphil_context *c
         bench_report_note(report, "SKIPPED: games to batches: no folder given (--replays)");
         return true;
     }
-    snprintf(small, sizeof small, "%s/exphil-bench-%ld.games", o->folder ? o->folder : "/tmp",
-             (long)getpid());
-    snprintf(many, sizeof many, "%s/exphil-bench-%ld-many.games", o->folder ? o->folder : "/tmp",
-             (long)getpid());
+    snprintf(small, sizeof small, "%s/exphil-bench-%ld.games", bench_folder(o), (long)getpid());
+    snprintf(many, sizeof many, "%s/exphil-bench-%ld-many.games", bench_folder(o), (long)getpid());
     bool good = measure(report, o, context, small, o->large ? o->large : many, &error);
     if (!good) bench_say(NULL, error.message);
-    (void)unlink(small);
-    if (!o->large) (void)unlink(many);
+    (void)system_remove(small);
+    if (!o->large) (void)system_remove(many);
     return good;
 }

@@ -25,7 +25,7 @@ int64_t bench_cpu_now(void)
 
 void bench_sleep(int64_t ns)
 {
-    struct timespec t = {ns / 1000000000, ns % 1000000000};
+    struct timespec t = {ns / 1000000000, (long)(ns % 1000000000)};
     while (nanosleep(&t, &t) != 0) continue;
 }
 

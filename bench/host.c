@@ -3,6 +3,7 @@
  * is time for checking and staging of inputs, checking of what came back, queues and random streams, and none for launches,
  * copies and the net. What a card writes to the host's memory is not in the cache of a core as the zeros are that lie here. */
 #include "bench.h"
+#include "platform.h"
 #include "say.h"
 
 #include "device/device.h"
@@ -17,12 +18,13 @@
 static exphil_status idle_alloc(xph_device *device, size_t bytes, void **address)
 {
     (void)device;
-    return posix_memalign(address, 64, bytes + !bytes) == 0 ? EXPHIL_OK : EXPHIL_E_MEMORY;
+    *address = bench_aligned(64, bytes + !bytes);
+    return *address ? EXPHIL_OK : EXPHIL_E_MEMORY;
 }
 static void idle_free(xph_device *device, void *address, size_t bytes)
 {
     (void)device, (void)bytes;
-    free(address);
+    bench_aligned_free(address);
 }
 static exphil_status idle_stream(xph_device *device, uint32_t flags, xph_stream **stream)
 {

@@ -1,10 +1,10 @@
 /* Memory that is measured, and caches: see harness.h. */
 #include "harness.h"
+#include "platform.h"
 #include "say.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #if defined(__x86_64__)
 #  include <immintrin.h>
@@ -39,8 +39,8 @@ void *bench_memory(size_t bytes)
 {
     if (bytes == 0) bytes = 1;
     if (block_count == BLOCKS) give_up("too many blocks of memory");
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) give_up("no memory");
+    void *p = bench_pages(bytes);
+    if (!p) give_up("no memory");
     blocks[block_count].address = p;
     blocks[block_count++].bytes = bytes;
     memset(p, 0, bytes);
@@ -63,7 +63,7 @@ void bench_memory_release(size_t mark)
 {
     while (block_count > mark) {
         block_count--;
-        (void)munmap(blocks[block_count].address, blocks[block_count].bytes);
+        bench_pages_free(blocks[block_count].address, blocks[block_count].bytes);
     }
 }
 

@@ -8,15 +8,23 @@
 
 enum { MOST = 64, WALK = 64 << 20 };
 
+typedef struct walker {
+    bench_neighbour *of;
+    int core;
+} walker;
+
 struct bench_neighbour {
     pthread_t id[MOST];
+    walker walker[MOST];
     int count;
     atomic_int stop;
 };
 
 static void *walk(void *arg)
 {
-    bench_neighbour *n = arg;
+    const walker *w = arg;
+    bench_neighbour *n = w->of;
+    bench_stay((bench_place){w->core, false});
     volatile uint64_t *memory = calloc(1, WALK);
     uint64_t sum = 1;
     while (memory && !atomic_load(&n->stop))
@@ -28,19 +36,16 @@ static void *walk(void *arg)
     return NULL;
 }
 
-static bool start(bench_neighbour *n, size_t core)
+static bool start(bench_neighbour *n, int core)
 {
     pthread_attr_t attr;
     struct sched_param parameter = {.sched_priority = 0};
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
+    n->walker[n->count] = (walker){n, core};
     if (pthread_attr_init(&attr) != 0) return false;
     bool good = pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED) == 0 &&
                 pthread_attr_setschedpolicy(&attr, SCHED_OTHER) == 0 &&
                 pthread_attr_setschedparam(&attr, &parameter) == 0 &&
-                pthread_attr_setaffinity_np(&attr, sizeof set, &set) == 0 &&
-                pthread_create(&n->id[n->count], &attr, walk, n) == 0;
+                pthread_create(&n->id[n->count], &attr, walk, &n->walker[n->count]) == 0;
     n->count += good;
     pthread_attr_destroy(&attr);
     return good;
@@ -51,7 +56,7 @@ bench_neighbour *bench_neighbour_begin(void)
     bench_neighbour *n = calloc(1, sizeof *n);
     if (!n) return NULL;
     int cores = bench_cores();
-    for (int i = 0; i < cores && n->count < MOST; i++) (void)start(n, (size_t)bench_core(i));
+    for (int i = 0; i < cores && n->count < MOST; i++) (void)start(n, bench_core(i));
     return n;
 }
 

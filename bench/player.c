@@ -1,5 +1,6 @@
 /* Policies that play: see step.h. */
 #include "frames.h"
+#include "platform.h"
 #include "say.h"
 #include "step.h"
 
@@ -16,9 +17,8 @@ const char *bench_type_name(int32_t type)
 static void *block_alloc(void *user, size_t bytes, size_t align)
 {
     bench_blocks *b = user;
-    void *p = NULL;
-    if (align < sizeof(void *)) align = sizeof(void *);
-    if (posix_memalign(&p, align, bytes) != 0) return NULL;
+    void *p = bench_aligned(align < sizeof(void *) ? sizeof(void *) : align, bytes);
+    if (!p) return NULL;
     if (b->count < STEP_BLOCKS) {
         b->at[b->count].address = p;
         b->at[b->count++].bytes = bytes;
@@ -35,7 +35,7 @@ static void block_free(void *user, void *pointer, size_t bytes)
             b->at[i] = b->at[--b->count];
             break;
         }
-    free(pointer);
+    bench_aligned_free(pointer);
 }
 
 void bench_player_flush(void *player)

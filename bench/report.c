@@ -1,6 +1,7 @@
 /* Rows of measurements as text and JSON: see report.h. */
 #include "report.h"
 #include "say.h"
+#include "system.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -164,4 +165,12 @@ void bench_report_note(bench_report *report, const char *text)
 {
     json_array_append_new(json_object_get(report->root, "notes"), json_string(text));
     bench_say(NULL, text);
+}
+
+bool bench_write_json(const json_t *root, const char *path, size_t flags)
+{
+    FILE *file = system_open(path, "w");
+    bool fine = file && json_dumpf(root, file, flags) == 0;
+    if (file && fclose(file) != 0) fine = false;
+    return fine;
 }

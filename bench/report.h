@@ -43,5 +43,7 @@ json_t *bench_machine(const bench_place *place);
 const char *bench_line_of(const char *path, char *line, size_t bytes);
 /* Bars of the shares of the floor; false with a message on stderr. */
 bool bench_chart(const json_t *root, const char *path);
+/* flags: of json_dumps. */
+bool bench_write_json(const json_t *root, const char *path, size_t flags);
 
 #endif

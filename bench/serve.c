@@ -4,6 +4,7 @@
 #include "frames.h"
 #include "kernels.h"
 #include "step.h"
+#include "system.h"
 #include "train.h"
 
 #include "base/base.h"
@@ -39,7 +40,7 @@ static bool put(served *s, const char *name, const void *data, const char *type,
     char path[4096];
     size_t bytes = (size_t)(rows * columns) * 4;
     snprintf(path, sizeof path, "%s/%s.bin", s->folder, name);
-    FILE *f = fopen(path, "wb");
+    FILE *f = system_open(path, "wb");
     bool good = f && fwrite(data, 1, bytes, f) == bytes;
     if (f && fclose(f) != 0) good = false;
     if (!good) perror(path);
@@ -66,7 +67,7 @@ static bool finish_case(served *s)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/case.json", s->folder);
-    return json_dump_file(s->json, path, JSON_INDENT(1)) == 0;
+    return bench_write_json(s->json, path, JSON_INDENT(1));
 }
 
 /* ---- cells ------------------------------------------------------------------------------------------------ */

@@ -4,8 +4,8 @@
 #include "step.h"
 #include "cells.h"
 #include "frames.h"
+#include "platform.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -165,15 +165,6 @@ static void cold(step_bench *b, table *t)
 
 enum { TICK = 16000000 };
 
-static int own_threads(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    int count = 0;
-    for (struct dirent *e; folder && (e = readdir(folder));) count += e->d_name[0] != '.';
-    if (folder) closedir(folder);
-    return count;
-}
-
 /* How much of a core a game's policy takes at 60 Hz, sleeping included, and how many threads it has. */
 static void idle_share(step_bench *b, const bench_player *p, const bench_policy *policy, int64_t wall,
                        int64_t cpu)
@@ -182,7 +173,7 @@ static void idle_share(step_bench *b, const bench_player *p, const bench_policy 
     snprintf(name, sizeof name, "share of a core at 60 Hz, %s %s", policy->name, bench_type_name(p->type));
     bench_report_fact(b->report, name, 100.0 * (double)cpu / (double)wall, "%");
     snprintf(name, sizeof name, "threads at 60 Hz, %s %s", policy->name, bench_type_name(p->type));
-    bench_report_fact(b->report, name, own_threads(), "threads");
+    bench_report_fact(b->report, name, bench_threads(), "threads");
 }
 
 static void paced(step_bench *b, table *t, bool busy)

@@ -3,11 +3,11 @@
  * What an archive may cost is bounded: bytes of an entry, entries, bytes of all entries by the size of the archive. */
 #include "archive.h"
 
-#include <dlfcn.h>
+#include "system.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define ENTRY_MOST   ((size_t)64 << 20) /* bytes, as of any replay */
 #define ENTRIES_MOST 10000000
@@ -34,7 +34,7 @@ struct archive_entry;
 static struct {
     struct archive *(*make)(void);
     int (*free)(struct archive *);
-    int (*open)(struct archive *, const char *, size_t);
+    int (*open)(struct archive *, const void *, size_t); /* of a path as system_archive_path has it */
     int (*next)(struct archive *, struct archive_entry **);
     ssize_t (*read)(struct archive *, void *, size_t);
     const char *(*error)(struct archive *);
@@ -50,10 +50,10 @@ static struct {
 
 /* ---- loading ------------------------------------------------------------------------------------------- */
 
-/* dlsym gives functions as data. */
+/* Functions come as data. */
 static bool find(void *library, const char *name, void *to)
 {
-    void *symbol = dlsym(library, name);
+    void *symbol = system_symbol(library, name);
     memcpy(to, &symbol, sizeof symbol);
     return symbol != NULL;
 }
@@ -79,7 +79,7 @@ static bool find_all(void *library)
         void *to;
     } functions[] = {{"archive_read_new", &lib.make},
                      {"archive_read_free", &lib.free},
-                     {"archive_read_open_filename", &lib.open},
+                     {system_archive_opens, &lib.open},
                      {"archive_read_next_header", &lib.next},
                      {"archive_read_data", &lib.read},
                      {"archive_error_string", &lib.error},
@@ -98,6 +98,19 @@ static bool find_all(void *library)
     return true;
 }
 
+/* Of names with '|' between them the first that is there. */
+static void *load_any(const char *names)
+{
+    char name[SYSTEM_PATH];
+    void *library = NULL;
+    for (size_t length; !library && *names; names += length + (names[length] == '|')) {
+        length = strcspn(names, "|");
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, names);
+        library = system_library(name, false);
+    }
+    return library;
+}
+
 /* NULL: it is there. Else why it is not, in words. */
 static const char *load(void)
 {
@@ -105,12 +118,12 @@ static const char *load(void)
     static bool tried;
     if (tried) return problem;
     tried = true;
-    void *library = EXPHIL_LIBARCHIVE[0] ? dlopen(EXPHIL_LIBARCHIVE, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *library = load_any(EXPHIL_LIBARCHIVE);
     if (!EXPHIL_LIBARCHIVE[0])
         problem = "this program was built without archives (CMake's EXPHIL_LIBARCHIVE)";
     else if (!library)
-        problem =
-            "archives are read with " EXPHIL_LIBARCHIVE ", which is not installed (Debian: libarchive13)";
+        problem = "archives are read with " EXPHIL_LIBARCHIVE
+                  ", which is not installed (" EXPHIL_LIBARCHIVE_HINT ")";
     else if (!find_all(library))
         problem = EXPHIL_LIBARCHIVE " is of a version without what reading archives needs";
     return problem;
@@ -311,9 +324,9 @@ static void read_all(reading *r)
 
 static bool open_reader(reading *r)
 {
-    struct stat facts;
-    if (stat(r->archive->path, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
-    r->total_most = TOTAL_ALWAYS + RATIO_MOST * (uint64_t)facts.st_size;
+    system_facts facts;
+    if (!system_look(r->archive->path, &facts) || !facts.regular) return false;
+    r->total_most = TOTAL_ALWAYS + RATIO_MOST * facts.bytes;
     r->from = lib.make();
     for (size_t i = 0; r->from && i < sizeof lib.support / sizeof lib.support[0]; i++)
         if (lib.support[i]) (void)lib.support[i](r->from);
@@ -329,7 +342,7 @@ bool archive_visit(const file_item *archive, const char *inside, const file_choi
         give_archive(&r, missing);
     } else if (!open_reader(&r)) {
         give_archive(&r, "it cannot be opened");
-    } else if (lib.open(r.from, archive->path, 65536) < WARN) {
+    } else if (lib.open(r.from, system_archive_path(archive->path), 65536) < WARN) {
         give_archive(&r, words_of(&r, "it cannot be opened as an archive: "));
     } else {
         read_all(&r);

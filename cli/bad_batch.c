@@ -1,5 +1,6 @@
 /* --keep-bad-batch: the batch of an update whose loss or gradient was not finite, as safetensors, and where in it the policy
  * goes wrong. Batches are a function of data and seed: this one is made again. */
+#include "system.h"
 #include "train_run.h"
 
 #include <inttypes.h>
@@ -196,7 +197,7 @@ static bool write_file(const bad_batch *b, const char *path, const exphil_error 
         {"reset", "U8", x->reset, {B, T}, 2, 1}};
     const int count = (int)(sizeof arrays / sizeof arrays[0]);
     char *text = header_text(b, arrays, count, why);
-    FILE *file = text ? fopen(path, "wb") : NULL;
+    FILE *file = text ? system_open(path, "wb") : NULL;
     if (!file) {
         free(text);
         return complain_of_file(path);

@@ -50,7 +50,7 @@ static bool give(bench_report *report, const output *to)
 {
     bool good = true;
     if (to->plot) good = bench_chart(report->root, to->plot);
-    if (to->out && json_dump_file(report->root, to->out, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) != 0) {
+    if (to->out && !bench_write_json(report->root, to->out, JSON_INDENT(1) | JSON_REAL_PRECISION(8))) {
         fprintf(stderr, "exphil: %s: cannot be written\n", to->out);
         good = false;
     }
@@ -206,7 +206,7 @@ static const option_entry entries[] = {
     {"large-frames", OPTION_INT, &asked.large_frames, "N",
      "data: of the large corpus of games (default: 10 million)"},
     {"folder", OPTION_TEXT, &asked.folder, "FOLDER",
-     "data: where to put a corpus for a while (default: /tmp)"},
+     "data: where to put a corpus for a while (default: /tmp, or a folder for temporary files)"},
     {"effort", OPTION_NUMBER, &asked.effort, "X", "so many times the usual time for each row (default 1)"},
     {"quick", OPTION_FLAG, &asked.quick, NULL, "everything once and small: does it run?"},
     {"plain", OPTION_FLAG, &results.plain, NULL, "neither pinned to a core nor with real-time priority"},

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "files.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,16 +91,24 @@ static json_t *keep(json_t *value)
     return json_array_get(kept, json_array_size(kept) - 1);
 }
 
+/* Texts may be paths, as those of the command line are. */
+static const char *path_of(const json_t *value)
+{
+    char *text = (char *)(uintptr_t)json_string_value(value);
+    system_path(text);
+    return text;
+}
+
 /* A number as the command line would have it; texts stay as they are. NULL: this is no value for such an option. */
 static const char *text_of(const option_entry *entry, const json_t *value)
 {
     char number[64];
     bool whole = json_is_integer(value);
     if (json_is_string(value))
-        return entry->kind == OPTION_INT || entry->kind == OPTION_NUMBER ? NULL : json_string_value(value);
+        return entry->kind == OPTION_INT || entry->kind == OPTION_NUMBER ? NULL : path_of(value);
     if (!whole && !(json_is_real(value) && entry->kind == OPTION_NUMBER)) return NULL;
     if (whole)
-        (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        (void)snprintf(number, sizeof number, "%lld", json_integer_value(value));
     else
         (void)snprintf(number, sizeof number, "%.17g", json_real_value(value));
     return json_string_value(keep(json_string(number)));
@@ -125,7 +134,7 @@ static bool store_texts(const option_entry *entry, const json_t *values, const c
     json_t *value;
     json_array_foreach(values, i, value)
     {
-        if (json_is_string(value) ? !options_store(entry, json_string_value(value), where)
+        if (json_is_string(value) ? !options_store(entry, path_of(value), where)
                                   : (fprintf(stderr, "exphil: %s wants %s\n", where, wanted(entry)), true))
             return false;
     }
@@ -191,6 +200,7 @@ static bool take_files(const place *at, const json_t *files, bool skip, int *cou
         if (skip) continue;
         kept[i] = strdup(json_string_value(value));
         if (!kept[i]) return refuse(at, "files", "is too much: no memory");
+        system_path(kept[i]);
     }
     if (skip) return true;
     *count = (int)json_array_size(files);
@@ -270,7 +280,7 @@ bool config_read(const option_command *command, const char *path, int *count, ch
 
 int64_t config_whole(const char *path, const char *name, int64_t otherwise)
 {
-    json_t *object = json_load_file(path, 0, NULL), *value = json_object_get(object, name);
+    json_t *object = file_json(path, NULL), *value = json_object_get(object, name);
     if (!value) value = json_object_get(json_object_get(object, "defaults"), name);
     const int64_t whole = json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
     json_decref(object);

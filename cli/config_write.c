@@ -2,13 +2,12 @@
 #include "config.h"
 
 #include "commands.h"
+#include "system.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* ---- values -------------------------------------------------------------------------------------------- */
 
@@ -100,10 +99,10 @@ static size_t digits_of(const option_command *command)
 static json_t *make_object(const option_command *command, const char *path, const config_facts *facts)
 {
     char started[32] = "";
-    time_t now = time(NULL);
     struct tm date;
     json_t *files = json_array(), *defaults = json_object(), *object = json_object();
-    if (gmtime_r(&now, &date)) (void)strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &date);
+    if (system_date(time(NULL), true, &date))
+        (void)strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &date);
     for (int i = 0; i < facts->count; i++) json_array_append_new(files, text_json(path, facts->files[i]));
     json_object_set_new(object, "version", json_string(exphil_version_string()));
     json_object_set_new(object, "started", json_string(started));
@@ -117,8 +116,8 @@ static json_t *make_object(const option_command *command, const char *path, cons
 
 static bool write_text(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
-    bool fine = file && fprintf(file, "%s\n", text) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    FILE *file = system_open(path, "w");
+    bool fine = file && fprintf(file, "%s\n", text) > 0 && system_sync(file);
     int why = errno;
     if (file && fclose(file) != 0 && fine) why = errno, fine = false;
     errno = why;
@@ -135,10 +134,10 @@ bool config_write(const option_command *command, const char *path, const config_
     errno = ENOMEM;
     if (text && beside) {
         (void)snprintf(beside, bytes, "%s.exphil-tmp", path);
-        (void)unlink(beside); /* what a run that was killed left */
-        fine = write_text(beside, text) && rename(beside, path) == 0;
+        (void)system_remove(beside); /* what a run that was killed left */
+        fine = write_text(beside, text) && system_rename(beside, path);
         int why = errno;
-        if (!fine) (void)unlink(beside);
+        if (!fine) (void)system_remove(beside);
         errno = why;
     }
     if (!fine) complain_of_file(path);

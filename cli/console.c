@@ -1,6 +1,7 @@
 /* What the commands print for people and programs: errors, progress, reports. */
 #include "commands.h"
 #include "stop.h"
+#include "system.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,14 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 int64_t now_ns(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+    return system_clock_ns();
 }
 
 static uint64_t allowed; /* by --memory-limit; 0: all */
@@ -84,8 +81,11 @@ json_t *path_json(const char *path)
 
 void progress_begin(progress *bar, int64_t start, int64_t total, bool quiet)
 {
-    *bar = (progress){
-        .terminal = isatty(2) == 1, .quiet = quiet, .began_ns = now_ns(), .total = total, .start = start};
+    *bar = (progress){.terminal = system_terminal(stderr),
+                      .quiet = quiet,
+                      .began_ns = now_ns(),
+                      .total = total,
+                      .start = start};
 }
 
 static void time_text(char *text, size_t size, double seconds)

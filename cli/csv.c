@@ -2,6 +2,7 @@
 #include "csv.h"
 #include "commands.h"
 #include "files.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ int csv_next(csv *from)
 {
     static const char mark[] = "\xEF\xBB\xBF"; /* some programs begin UTF-8 with it */
     for (;;) {
-        ssize_t length = getline(&from->text, &from->room, from->file);
+        ptrdiff_t length = system_line(&from->text, &from->room, from->file);
         if (length < 0 && ferror(from->file)) complain_of_file(from->path);
         if (length < 0) return ferror(from->file) ? -1 : 0;
         from->line++;

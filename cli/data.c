@@ -604,7 +604,7 @@ static bool load_replays(exphil_context *context, const exphil_spec *spec, const
     exphil_dataset_config config = EXPHIL_DATASET_CONFIG_INIT;
     exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    loading l = {.options = options, .context = context, .scratch.descriptor = -1};
+    loading l = {.options = options, .context = context, .scratch.file = -1};
     config.spec = spec;
     if (exphil_dataset_create(context, &config, &l.dataset, &error) < 0)
         return complain("dataset", &error) == 0;

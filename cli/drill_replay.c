@@ -1,5 +1,6 @@
 /* The drill as a replay file: the bytes a recorder of version 3.16 would have written, see lib/melee for the reader. */
 #include "drill_world.h"
+#include "system.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -158,7 +159,7 @@ static void write_tail(writer *w)
 
 int drill_write_replay(const char *path, uint64_t seed, int64_t frames)
 {
-    writer w = {.file = fopen(path, "wb")};
+    writer w = {.file = system_open(path, "wb")};
     drill_world world;
     exphil_melee_frame was, now;
     if (!w.file) return 0;

@@ -6,17 +6,14 @@
 #include "commands.h"
 #include "files.h"
 #include "run_log.h"
+#include "system.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Readers look for the beginning; by the end files of this program are known. */
 #define EVENTS_BEGIN "events.out.tfevents."
@@ -220,15 +217,15 @@ static char *path_in(const char *folder, const char *name)
 static int count_ours(const char *folder, bool removes)
 {
     int count = 0;
-    DIR *open = opendir(folder);
-    for (const struct dirent *entry; open && (entry = readdir(open)) != NULL;) {
-        if (!is_ours(entry->d_name)) continue;
+    system_folder *open = system_folder_open(folder);
+    for (const char *name; open && (name = system_folder_next(open)) != NULL;) {
+        if (!is_ours(name)) continue;
         count++;
-        char *path = removes ? path_in(folder, entry->d_name) : NULL;
-        if (path) (void)unlink(path);
+        char *path = removes ? path_in(folder, name) : NULL;
+        if (path) (void)system_remove(path);
         free(path);
     }
-    if (open) closedir(open);
+    if (open) system_folder_close(open);
     return count;
 }
 
@@ -241,9 +238,9 @@ static bool refuse(const char *folder, const char *why)
 /* The folder, or what there is of those above it. */
 static char *folder_there(const char *folder)
 {
-    struct stat facts;
+    system_facts facts;
     char *above = strdup(folder), *slash;
-    while (above && stat(above, &facts) != 0 && errno == ENOENT) {
+    while (above && !system_look(above, &facts) && errno == ENOENT) {
         slash = strrchr(above, '/');
         if (slash && slash != above)
             *slash = 0;
@@ -255,14 +252,14 @@ static char *folder_there(const char *folder)
 
 bool events_free(const char *folder, bool may)
 {
-    struct stat facts;
+    system_facts facts;
     bool there;
     if (!*folder) return refuse("\"\"", "the name is empty");
-    char *above = folder_there(folder), *trial = above ? path_in(above, EVENTS_BEGIN) : NULL;
+    char *above = folder_there(folder), *trial = above ? path_in(above, EVENTS_BEGIN "0" EVENTS_END) : NULL;
     bool fine = trial != NULL;
     if (!fine)
         refuse(folder, "no memory");
-    else if (stat(above, &facts) != 0 || !S_ISDIR(facts.st_mode))
+    else if (!system_look(above, &facts) || !facts.folder)
         fine = refuse(folder, "that is no folder");
     else
         fine = output_possible("tensorboard", trial, OUTPUT_IN_PLACE, &there);
@@ -281,10 +278,10 @@ static bool make_folder(const char *folder)
     if (!path) return refuse(folder, "no memory");
     for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = 0;
-        (void)mkdir(path, 0777);
+        (void)system_make_folder(path);
         *slash = '/';
     }
-    bool fine = mkdir(path, 0777) == 0 || errno == EEXIST;
+    bool fine = system_make_folder(path) || errno == EEXIST;
     if (!fine) refuse(folder, strerror(errno));
     free(path);
     return fine;
@@ -298,10 +295,9 @@ static FILE *make_file(const char *folder, char **path)
         (void)snprintf(name, sizeof name, "%s%010lld.%06u%s", EVENTS_BEGIN, (long long)time(NULL), number,
                        EVENTS_END);
         *path = path_in(folder, name);
-        int descriptor = *path ? open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666) : -1;
-        FILE *file = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+        FILE *file = *path ? system_create(*path) : NULL;
         if (file) (void)setvbuf(file, NULL, _IONBF, 0);
-        if (descriptor >= 0) return file;
+        if (file) return file;
         if (!*path || errno != EEXIST) break;
         free(*path);
     }

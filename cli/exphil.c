@@ -1,14 +1,11 @@
 /* The exphil program: reads replays, trains, evaluates and plays policies, draws training logs. */
 #include "commands.h"
 #include "slp_command.h"
+#include "system.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct command {
     const char *name;
@@ -54,7 +51,8 @@ static void show_help(FILE *to)
             "EXPHIL_CUBLASLT_CHOICES (file of bench tune), EXPHIL_CUDA_JOIN=none (a step on a GPU is not\n"
             "one launch), EXPHIL_CUDA_OVERLAP=none (kernels wait for the end of those before them),\n"
             "EXPHIL_MPI_LIBRARY (libexphil_mpi, for --mpi), EXPHIL_WORLDS (folder of worlds), TMPDIR\n"
-            "(folder of temporary files), CUDA_VISIBLE_DEVICES. The manual page tells more.\n"
+            "(folder of temporary files; on Windows TMP or TEMP), CUDA_VISIBLE_DEVICES. The manual page\n"
+            "tells more. On Windows there are no launch, no --mpi and no GPUs.\n"
             "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
             "SIGHUP.\n");
 }
@@ -101,35 +99,10 @@ static int run(int argc, char **argv)
     return 2;
 }
 
-/* The prefix may have moved since the build, and the library inside looks only where it was built for: the plugin that was
- * installed with this program is named to it, where the user names none. */
-static void name_plugin(void)
-{
-    char program[PATH_MAX], guess[2 * PATH_MAX], folder[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0 || getenv("EXPHIL_BACKEND_DIR")) return;
-    program[length] = 0;
-    *strrchr(program, '/') = 0;
-    (void)snprintf(guess, sizeof guess, "%s/%s", program, EXPHIL_LIBDIR_FROM_BINDIR);
-    if (realpath(guess, folder) && strcmp(folder, EXPHIL_LIBDIR) != 0)
-        setenv("EXPHIL_BACKEND_DIR", folder, 0);
-}
-
-/* Files that are opened later must not get the numbers of closed standard streams: results would go into them. What
- * stands there instead refuses as a closed stream does. */
-static void hold_streams(void)
-{
-    for (int stream = 0; stream <= 2; stream++)
-        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0) return;
-}
-
 /* Results that did not arrive, on a full disk say, are no success. */
 int main(int argc, char **argv)
 {
-    hold_streams();
-    name_plugin();
-    /* Names in archives are converted by way of the locale, and that of a program that asks for none has ASCII alone. */
-    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    system_begin(&argc, &argv);
     int status = run(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     fprintf(stderr, "exphil: the output could not be written in full\n");

@@ -2,10 +2,10 @@
 #include "commands.h"
 #include "files.h"
 #include "options.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 typedef struct export_options {
     const char *weights, *onnx;
@@ -14,11 +14,11 @@ typedef struct export_options {
 
 static int show(const export_options *o, const exphil_model *model)
 {
-    struct stat facts;
+    system_facts facts;
     exphil_error error = EXPHIL_ERROR_INIT;
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     if (exphil_model_query(model, &info, &error) < 0) return complain(o->weights, &error);
-    const int64_t bytes = stat(o->onnx, &facts) == 0 ? (int64_t)facts.st_size : 0;
+    const int64_t bytes = system_look(o->onnx, &facts) ? (int64_t)facts.bytes : 0;
     const char *weights = weights_word(info.weights);
     if (o->json)
         return print_json(json_pack("{s:o,s:s,s:s,s:I}", "onnx", path_json(o->onnx), "blocks", info.blocks,

@@ -2,14 +2,12 @@
 #include "file_list.h"
 
 #include "archive.h"
+#include "system.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { DEPTH_MOST = 64, PATH_MOST = 4096 };
 
@@ -66,11 +64,10 @@ static bool grow(known_set *set)
 }
 
 /* Notes a file or folder. *repeated: it was there. Systems that number nothing (0) repeat nothing. */
-static bool note(known_set *set, const struct stat *facts, bool *repeated)
+static bool note(known_set *set, const system_facts *facts, bool *repeated)
 {
-    bool folder = S_ISDIR(facts->st_mode); /* its size changes */
-    const struct known key = {(uint64_t)facts->st_dev, (uint64_t)facts->st_ino,
-                              folder ? 0 : (uint64_t)facts->st_size};
+    /* The size of a folder changes. */
+    const struct known key = {facts->device, facts->number, facts->folder ? 0 : facts->bytes};
     *repeated = false;
     if (!key.number) return true;
     if (2 * set->count >= set->capacity && !grow(set)) return false;
@@ -115,18 +112,13 @@ bool file_excluded(const file_choice *choice, const char *path)
     while (strncmp(path, "./", 2) == 0) path += 2;
     const char *slash = strrchr(path, '/');
     for (int i = 0; i < choice->exclude.count; i++)
-        if (fnmatch(choice->exclude.text[i], path, 0) == 0 ||
-            (slash && fnmatch(choice->exclude.text[i], slash + 1, 0) == 0))
+        if (system_match(choice->exclude.text[i], path) ||
+            (slash && system_match(choice->exclude.text[i], slash + 1)))
             return true;
     return false;
 }
 
 /* ---- folders ------------------------------------------------------------------------------------------- */
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
 
 static bool add_folder(making *m, const char *path, int depth);
 
@@ -145,16 +137,16 @@ static char *join(const char *folder, const char *name)
 /* A file of games in a folder. *all: they all come so far. */
 static bool add_games(making *m, const char *path, bool *all)
 {
-    struct stat facts;
-    bool repeated = false, is_there = stat(path, &facts) == 0, whole = *all;
+    system_facts facts;
+    bool repeated = false, is_there = system_look(path, &facts), whole = *all;
     *all = false;
-    if (is_there && S_ISDIR(facts.st_mode)) return true;
+    if (is_there && facts.folder) return true;
     if (file_excluded(m->choice, path)) {
         m->list->excluded++;
         return true;
     }
     if (!is_there) return add_problem(m, path, strerror(errno), false);
-    if (!S_ISREG(facts.st_mode)) return add_problem(m, path, "this is no regular file", false);
+    if (!facts.regular) return add_problem(m, path, "this is no regular file", false);
     if (!note(&m->known, &facts, &repeated)) return false;
     m->list->repeated += repeated;
     *all = whole && !repeated;
@@ -162,15 +154,15 @@ static bool add_games(making *m, const char *path, bool *all)
 }
 
 /* The library takes the files of a folder as one corpus, the hidden ones too. */
-static bool add_all_games(making *m, const char *folder, struct dirent **found, int count)
+static bool add_all_games(making *m, const char *folder, char **found, int count)
 {
     file_list *list = m->list;
     size_t before = list->count;
     bool fine = true, all = true;
     for (int i = 0; fine && i < count; i++) {
-        if (!name_ends(found[i]->d_name, ".games")) continue;
-        char *full = join(folder, found[i]->d_name);
-        if (found[i]->d_name[0] == '.')
+        if (!name_ends(found[i], ".games")) continue;
+        char *full = join(folder, found[i]);
+        if (found[i][0] == '.')
             all = false;
         else
             fine = full && add_games(m, full, &all);
@@ -184,17 +176,17 @@ static bool add_all_games(making *m, const char *folder, struct dirent **found, 
 /* Something else in a folder: what it is for goes by its name, so that nothing else is opened. */
 static bool add_found(making *m, const char *path, int depth)
 {
-    struct stat facts;
+    system_facts facts;
     bool archive = archive_name(path), wanted = archive || name_ends(path, ".slp"), repeated;
-    if (name_ends(path, ".games") && (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))) return true;
+    if (name_ends(path, ".games") && (!system_look(path, &facts) || !facts.folder)) return true;
     if (file_excluded(m->choice, path)) {
         m->list->excluded++;
         return true;
     }
-    if (stat(path, &facts) != 0) return !wanted || add_problem(m, path, strerror(errno), false);
-    bool folder = S_ISDIR(facts.st_mode);
+    if (!system_look(path, &facts)) return !wanted || add_problem(m, path, strerror(errno), false);
+    const bool folder = facts.folder;
     if (!folder && !wanted) return true;
-    if (!folder && !S_ISREG(facts.st_mode))
+    if (!folder && !facts.regular)
         return add_problem(m, path, "this is neither a regular file nor a folder", false);
     if (folder && depth > DEPTH_MOST)
         return add_problem(m, path, "folders are nested too deeply here", false);
@@ -206,18 +198,17 @@ static bool add_found(making *m, const char *path, int depth)
 
 static bool add_folder(making *m, const char *path, int depth)
 {
-    struct dirent **found = NULL;
-    int count = scandir(path, &found, NULL, by_name);
+    char **found;
+    int count = system_names(path, &found);
     bool fine = count >= 0 || add_problem(m, path, strerror(errno), depth == 0);
     fine = fine && add_all_games(m, path, found, count);
     for (int i = 0; i < count; i++) {
-        const char *name = found[i]->d_name;
+        const char *name = found[i];
         char *full = fine && name[0] != '.' ? join(path, name) : NULL;
         fine = fine && (name[0] == '.' || (full && add_found(m, full, depth + 1)));
         free(full);
-        free(found[i]);
     }
-    free(found);
+    system_names_free(found, count);
     return fine;
 }
 
@@ -286,7 +277,7 @@ static bool add_inside(making *m, const char *path, file_kind kind)
 /* The command line's only file may be a corpus, and a list names none. */
 static bool add_named(making *m, const char *path, bool alone)
 {
-    struct stat facts;
+    system_facts facts;
     bool repeated = false;
     if (file_excluded(m->choice, path)) {
         m->list->excluded++;
@@ -298,7 +289,7 @@ static bool add_named(making *m, const char *path, bool alone)
     bool wanted = kind == FILE_REPLAY || kind == FILE_ARCHIVE || kind == FILE_FOLDER || kind == FILE_GAMES ||
                   (kind == FILE_CORPUS && alone && !m->rules->any) || (kind == FILE_OTHER && m->from);
     if (!wanted) return refuse(m, path, kind);
-    if (stat(path, &facts) == 0 && !note(&m->known, &facts, &repeated)) return false;
+    if (system_look(path, &facts) && !note(&m->known, &facts, &repeated)) return false;
     m->list->repeated += repeated;
     if (repeated) return true;
     if (kind == FILE_FOLDER) return add_named_folder(m, path);
@@ -362,6 +353,7 @@ static bool cut(const making *m, char *text, size_t bytes, listed *to, size_t *c
             return bad_line(m, line, "holds a NUL byte; --null is for lists whose paths end with one");
         *stop = 0;
         if (end && stop > at && stop[-1] == '\r') stop[-1] = 0;
+        system_path(at);
         if (strlen(at) >= PATH_MOST) return bad_line(m, line, "is longer than a path may be");
         if (*at) to[(*count)++] = (listed){at, line};
         at = stop + 1;
@@ -400,7 +392,7 @@ static bool add_list(making *m)
     bool standard = strcmp(path, "-") == 0;
     size_t bytes;
     m->from = standard ? "standard input" : path;
-    FILE *file = standard ? stdin : fopen(path, "rb");
+    FILE *file = standard ? stdin : system_open(path, "rb");
     if (!file) return complain_of_list(path, strerror(errno));
     char *text = read_all(file, m->from, &bytes);
     if (!standard) fclose(file);

@@ -2,15 +2,13 @@
  * which files may be written. */
 #include "files.h"
 
-#include <dirent.h>
+#include "system.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { LOOK = 264, TAR_MAGIC = 257 };
 
@@ -69,24 +67,12 @@ static file_kind corpus_kind(const uint8_t *data, size_t bytes)
     return version >= 3 ? FILE_GAMES : FILE_CORPUS;
 }
 
-/* O_NONBLOCK: opening a pipe that nobody writes to must not hang. *kind is FILE_OTHER when there is a file. */
+/* *kind is FILE_OTHER when there is a file. */
 static FILE *open_regular(const char *path, file_kind *kind)
 {
-    struct stat facts;
-    FILE *file = NULL;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    *kind = FILE_UNREADABLE;
-    if (descriptor < 0) return NULL;
-    bool known = fstat(descriptor, &facts) == 0;
-    if (known && S_ISREG(facts.st_mode))
-        file = fdopen(descriptor, "rb");
-    else if (known)
-        *kind = S_ISDIR(facts.st_mode) ? FILE_FOLDER : FILE_DEVICE;
-    if (!file) {
-        close(descriptor);
-        return NULL;
-    }
-    *kind = FILE_OTHER;
+    system_facts facts;
+    FILE *file = system_open_regular(path, &facts);
+    *kind = file ? FILE_OTHER : facts.folder ? FILE_FOLDER : facts.other ? FILE_DEVICE : FILE_UNREADABLE;
     return file;
 }
 
@@ -123,10 +109,10 @@ bool games_at(const char *path)
 {
     file_kind kind = file_kind_of(path);
     bool found = kind == FILE_GAMES;
-    DIR *folder = kind == FILE_FOLDER ? opendir(path) : NULL;
-    for (const struct dirent *entry; folder && !found && (entry = readdir(folder)) != NULL;)
-        found = name_ends(entry->d_name, ".games");
-    if (folder) closedir(folder);
+    system_folder *folder = kind == FILE_FOLDER ? system_folder_open(path) : NULL;
+    for (const char *name; folder && !found && (name = system_folder_next(folder)) != NULL;)
+        found = name_ends(name, ".games");
+    if (folder) system_folder_close(folder);
     return found;
 }
 
@@ -164,10 +150,19 @@ bool file_wanted(const char *path, file_kind wanted, const char *hint)
 
 /* ---- outputs ------------------------------------------------------------------------------------------- */
 
+char *text_part(const char *text, size_t bytes)
+{
+    char *part = malloc(bytes + 1);
+    if (!part) return NULL;
+    memcpy(part, text, bytes);
+    part[bytes] = 0;
+    return part;
+}
+
 char *file_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    return slash == path ? strdup("/") : slash ? text_part(path, (size_t)(slash - path)) : strdup(".");
 }
 
 static bool refuse_output(const char *option, const char *path, const char *why)
@@ -180,14 +175,14 @@ static bool refuse_output(const char *option, const char *path, const char *why)
 static bool check_folder(const char *option, const char *path)
 {
     char *folder = file_folder(path);
-    struct stat facts;
+    system_facts facts;
     const char *why = NULL;
     if (!folder) return refuse_output(option, path, "no memory");
-    if (stat(folder, &facts) != 0)
+    if (!system_look(folder, &facts))
         why = strerror(errno);
-    else if (!S_ISDIR(facts.st_mode))
+    else if (!facts.folder)
         why = "that is no folder";
-    else if (access(folder, W_OK | X_OK) != 0)
+    else if (!system_writable_folder(folder))
         why = strerror(errno);
     if (why) fprintf(stderr, "exphil: --%s %s: folder %s: %s\n", option, path, folder, why);
     free(folder);
@@ -204,49 +199,36 @@ static bool check_making(const char *option, const char *path, output_way way)
     char *trial = malloc(bytes);
     if (!trial) return refuse_output(option, path, "no memory");
     (void)snprintf(trial, bytes, "%s%s", path, way == OUTPUT_REPLACED ? TRIAL : "");
-    int descriptor = open(trial, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666), number = errno;
-    if (descriptor >= 0) {
-        close(descriptor);
-        (void)unlink(trial);
+    FILE *made = system_create(trial);
+    int number = errno;
+    if (made) {
+        (void)fclose(made);
+        (void)system_remove(trial);
     }
     free(trial);
-    if (descriptor >= 0 || number == EEXIST) return true;
+    if (made || number == EEXIST) return true;
     fprintf(stderr, "exphil: --%s %s: no file can be made: %s\n", option, path, strerror(number));
     return false;
 }
 
-/* Where results go, by the same file: they and the output would write over each other. */
-static bool is_stdout(const struct stat *facts)
-{
-    struct stat results;
-    return fstat(STDOUT_FILENO, &results) == 0 && results.st_dev == facts->st_dev &&
-           results.st_ino == facts->st_ino && S_ISREG(facts->st_mode);
-}
-
-/* A file in the place of a link would leave the file that it leads to as it was. */
-static bool is_link(const char *path)
-{
-    struct stat facts;
-    return lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
-}
-
 bool output_possible(const char *option, const char *path, output_way way, bool *there)
 {
-    struct stat facts;
-    *there = stat(path, &facts) == 0;
+    system_facts facts;
+    *there = system_look(path, &facts);
     if (!*path) return refuse_output(option, "\"\"", "the name is empty");
     if (strcmp(path, "-") == 0)
         return refuse_output(option, path, "this wants a file; one of that name is ./-");
-    if (*there && is_stdout(&facts))
+    /* By the same file: results and output would write over each other. */
+    if (*there && facts.regular && system_stdout_is(&facts))
         return refuse_output(option, path, "that is where the results go; name another file");
-    if (*there && !S_ISREG(facts.st_mode))
-        return refuse_output(option, path,
-                             S_ISDIR(facts.st_mode) ? "that is a folder; name a file in it"
-                                                    : "that is no regular file");
-    if (way == OUTPUT_REPLACED && is_link(path))
+    if (*there && !facts.regular)
+        return refuse_output(
+            option, path, facts.folder ? "that is a folder; name a file in it" : "that is no regular file");
+    /* A file in the place of a link would leave the file that it leads to as it was. */
+    if (way == OUTPUT_REPLACED && system_link(path))
         return refuse_output(option, path, "that is a link; name the file that it leads to");
     if (way == OUTPUT_IN_PLACE && *there)
-        return access(path, W_OK) == 0 || refuse_output(option, path, strerror(errno));
+        return system_writable(path) || refuse_output(option, path, strerror(errno));
     return check_folder(option, path) && check_making(option, path, way);
 }
 
@@ -261,8 +243,9 @@ bool output_free(const char *option, const char *path, output_way way, bool forc
 
 static bool same_inode(const char *a, const char *b)
 {
-    struct stat one, two;
-    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+    system_facts one, two;
+    return system_look(a, &one) && system_look(b, &two) && one.device == two.device &&
+           one.number == two.number;
 }
 
 /* One file under two names; or one name, in one folder, of a file that is yet to be made. */
@@ -292,6 +275,16 @@ bool file_within(const char *path, const char *folder)
     bool within = same_inode(path, folder) || (parent && same_inode(parent, folder));
     free(parent);
     return within;
+}
+
+json_t *file_json(const char *path, json_error_t *error)
+{
+    FILE *file = system_open(path, "rb");
+    json_t *object = file ? json_loadf(file, 0, error) : NULL;
+    if (!file && error)
+        (void)snprintf(error->text, sizeof error->text, "unable to open %s: %s", path, strerror(errno));
+    if (file) (void)fclose(file);
+    return object;
 }
 
 bool output_spares_games(const char *option, const char *path, const char *kept)

@@ -2,6 +2,7 @@
 #ifndef EXPHIL_CLI_FILES_H
 #define EXPHIL_CLI_FILES_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -43,6 +44,10 @@ bool output_free(const char *option, const char *path, output_way way, bool forc
 bool output_spares(const char *option, const char *path, const char *kept);
 /* The same for a corpus of games, which may be a folder of files. */
 bool output_spares_games(const char *option, const char *path, const char *kept);
+/* What a JSON file holds; NULL: error, which may be NULL, says why not. */
+json_t *file_json(const char *path, json_error_t *error);
+/* The first bytes of a text, to be freed; NULL: no memory. */
+char *text_part(const char *text, size_t bytes);
 /* The folder of this path, to be freed; NULL: no memory. */
 char *file_folder(const char *path);
 /* Replaces a file whole or not at all, synced; false, said on stderr. */

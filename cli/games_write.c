@@ -5,15 +5,14 @@
 #include "games.h"
 #include "scratch.h"
 #include "stop.h"
+#include "system.h"
 #include "tally.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct writing {
     const games_options *options;
@@ -30,7 +29,7 @@ typedef struct writing {
     int64_t files, games, frames, truncated, duplicates, refused;
     int64_t elsewhere; /* files of other shares */ /* an archive holds many files */
     bool named_refused, stopped;
-    struct stat out; /* all zero: not there yet */
+    system_facts out; /* all zero: not there yet */
     progress bar;
 } writing;
 
@@ -105,7 +104,7 @@ static bool complain_of_output(const writing *w, const exphil_error *error)
     exphil_games *games = NULL;
     exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
     complain(w->options->out, error);
-    if (S_ISDIR(w->out.st_mode) && exphil_games_open(w->context, w->options->out, &games, NULL) >= 0 &&
+    if (w->out.folder && exphil_games_open(w->context, w->options->out, &games, NULL) >= 0 &&
         exphil_games_query(games, &info, NULL) >= 0)
         fprintf(stderr, "exphil: %s holds %" PRId64 " whole game%s; the same command adds the rest\n",
                 w->options->out, info.games, plural(info.games));
@@ -152,18 +151,17 @@ static bool add_corpus(writing *w, const file_item *from);
 /* A folder of which a file cannot be opened gives what the others hold. */
 static bool add_each(writing *w, const file_item *from)
 {
-    struct dirent **names = NULL;
-    int count = scandir(from->path, &names, NULL, alphasort);
+    char **names;
+    int count = system_names(from->path, &names);
     bool fine = count >= 0 || no_memory();
     for (int i = 0; i < count; i++) {
         char path[4096];
-        int length = snprintf(path, sizeof path, "%s/%s", from->path, names[i]->d_name);
+        int length = snprintf(path, sizeof path, "%s/%s", from->path, names[i]);
         file_item item = *from;
         item.path = item.name = path;
         if (fine && length < (int)sizeof path && name_ends(path, ".games")) fine = add_corpus(w, &item);
-        free(names[i]);
     }
-    free(names);
+    system_names_free(names, count);
     return fine;
 }
 
@@ -172,9 +170,9 @@ static bool add_corpus(writing *w, const file_item *from)
     exphil_games *games = NULL;
     exphil_games_info info = EXPHIL_GAMES_INFO_INIT;
     exphil_error error = EXPHIL_ERROR_INIT;
-    struct stat status_of;
+    system_facts facts;
     exphil_status status = exphil_games_open(w->context, from->path, &games, &error);
-    if (status < 0 && stat(from->path, &status_of) == 0 && S_ISDIR(status_of.st_mode) && !is_fatal(w, &error))
+    if (status < 0 && system_look(from->path, &facts) && facts.folder && !is_fatal(w, &error))
         return add_each(w, from);
     if (status >= 0) status = exphil_games_query(games, &info, &error);
     bool fine = status >= 0 || took(w, from, -1, status, NULL, &error);
@@ -194,7 +192,7 @@ static bool add_corpus(writing *w, const file_item *from)
 /* What the folder that games are added to holds of them is known. */
 static bool is_own(const writing *w, const file_item *from)
 {
-    return from->games && S_ISDIR(w->out.st_mode) && file_within(from->path, w->options->out);
+    return from->games && w->out.folder && file_within(from->path, w->options->out);
 }
 
 /* By its name alone, without folder and archive: whoever makes the parts, and in whatever order, deals a file to the same. FNV-1a
@@ -324,8 +322,8 @@ static void say_stopped(const writing *w)
 {
     fprintf(stderr, "exphil: stopped after %" PRId64 " of %" PRId64 " files; %s holds whole games. %s\n",
             w->done, (int64_t)w->list.count, w->options->out,
-            S_ISDIR(w->out.st_mode) ? "The same command adds the rest"
-                                    : "The same command with --force makes all of it");
+            w->out.folder ? "The same command adds the rest"
+                          : "The same command with --force makes all of it");
 }
 
 static int nothing_written(const writing *w)
@@ -347,7 +345,7 @@ static int say_all(writing *w)
 static int end(writing *w)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    bool folder = S_ISDIR(w->out.st_mode);
+    bool folder = w->out.folder;
     stop_hold(true);
     tally_sort(&w->reasons);
     if (!folder && w->games == 0) return nothing_written(w);
@@ -417,14 +415,14 @@ static int select_stopped(const writing *w)
 {
     if (!stop_asked()) return 1;
     fprintf(stderr, "exphil: stopped; %s\n",
-            S_ISDIR(w->out.st_mode) ? "files that were whole stay in the folder" : "nothing was written");
+            w->out.folder ? "files that were whole stay in the folder" : "nothing was written");
     return stop_status();
 }
 
 static int end_selection(writing *w)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    bool folder = S_ISDIR(w->out.st_mode);
+    bool folder = w->out.folder;
     stop_hold(true);
     report_selection(w);
     if ((folder || w->taken.games) && exphil_games_finish(w->output, NULL, &error) < 0)
@@ -442,8 +440,7 @@ static int end_selection(writing *w)
 static bool prepare_out(writing *w)
 {
     const games_options *o = w->options;
-    bool there = stat(o->out, &w->out) == 0, folder = there && S_ISDIR(w->out.st_mode);
-    if (!there) memset(&w->out, 0, sizeof w->out);
+    bool there = system_look(o->out, &w->out), folder = there && w->out.folder;
     if (!folder && !name_ends(o->out, "/") && !o->shard_bytes)
         return output_free("out", o->out, OUTPUT_REPLACED, o->force);
     if (there && !folder) {
@@ -451,8 +448,8 @@ static bool prepare_out(writing *w)
         return false;
     }
     if (there) return true;
-    int why = mkdir(o->out, 0777) == 0 ? 0 : errno;
-    if ((!why || why == EEXIST) && stat(o->out, &w->out) == 0 && S_ISDIR(w->out.st_mode)) return true;
+    int why = system_make_folder(o->out) ? 0 : errno;
+    if ((!why || why == EEXIST) && system_look(o->out, &w->out) && w->out.folder) return true;
     if (why) errno = why;
     return complain_of_file(o->out);
 }
@@ -462,7 +459,7 @@ static bool open_report(writing *w)
     const char *path = w->options->report;
     if (!path) return true;
     if (!output_free("report", path, OUTPUT_IN_PLACE, w->options->force)) return false;
-    w->report = fopen(path, "w");
+    w->report = system_open(path, "w");
     if (!w->report) return complain_of_file(path);
     fputs(w->options->select ? "count\tof\tresult\treason\n" : "result\tframes\tfile\tgame\treason\thash\n",
           w->report);
@@ -499,11 +496,11 @@ static bool make_list(writing *w, int count, char **paths)
     if (!file_list_make(&w->list, o->files, &rules, count, paths)) return false;
     for (size_t i = 0; i < w->list.count; i++) {
         const char *path = w->list.of[i].path;
-        if (o->select && S_ISDIR(w->out.st_mode) && file_within(path, o->out)) {
+        if (o->select && w->out.folder && file_within(path, o->out)) {
             fprintf(stderr, "exphil: --out %s holds %s, which is read: name another folder\n", o->out, path);
             return false;
         }
-        if (S_ISDIR(w->out.st_mode)
+        if (w->out.folder
                 ? !output_spares("report", o->report, path)
                 : !output_spares_games("out", o->out, path) || !output_spares("report", o->report, path))
             return false;
@@ -570,7 +567,7 @@ static int write_all(writing *w, int count, char **paths)
 
 int games_write(const games_options *options, int count, char **paths)
 {
-    writing w = {.options = options, .total = EXPHIL_GAMES_INFO_INIT, .scratch.descriptor = -1};
+    writing w = {.options = options, .total = EXPHIL_GAMES_INFO_INIT, .scratch.file = -1};
     int status = write_all(&w, count, paths);
     exphil_games_destroy(w.from);
     scratch_end(&w.scratch);

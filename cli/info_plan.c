@@ -162,8 +162,7 @@ static void print_operations(const json_t *operations)
     printf("%-9s %-15s %-28s %12s %10s  %s\n", "part", "operation", "kernel", "bytes", "scratch", "shape");
     json_array_foreach(operations, i, one)
     {
-        printf("%-9s %-15s %-28s %12" JSON_INTEGER_FORMAT " %10" JSON_INTEGER_FORMAT "  %s\n",
-               json_string_value(json_object_get(one, "part")),
+        printf("%-9s %-15s %-28s %12lld %10lld  %s\n", json_string_value(json_object_get(one, "part")),
                json_string_value(json_object_get(one, "operation")),
                json_string_value(json_object_get(one, "kernel")),
                json_integer_value(json_object_get(one, "bytes")),

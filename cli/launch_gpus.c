@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern char **environ; /* not every system declares it */
+
 /* As CUDA reads it: a number, or the begin of what nvidia-smi -L calls a GPU or a part of one. */
 static bool is_gpu(const char *name)
 {

@@ -4,6 +4,7 @@
 
 #include "files.h"
 #include "notes.h"
+#include "system.h"
 
 #include <exphil/notes.h>
 
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MATCH_GAMES = 40, EPISODES = 20 };
 
@@ -31,12 +31,6 @@ bool learn_names(learn_run *r)
     return fine;
 }
 
-static bool there(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0;
-}
-
 bool learn_may_begin(learn_run *r, const char *out)
 {
     const learn_options *o = r->o;
@@ -53,7 +47,7 @@ bool learn_may_begin(learn_run *r, const char *out)
                        "it\n",
                        written[i]) < 0;
     }
-    if (o->resume && !there(r->checkpoint) && (there(out) || there(r->best_weights)))
+    if (o->resume && !system_there(r->checkpoint) && (system_there(out) || system_there(r->best_weights)))
         return fprintf(
                    stderr,
                    "exphil: --resume: there is no checkpoint %s; --init %s --out OTHER starts a new run from "

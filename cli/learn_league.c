@@ -2,6 +2,8 @@
  * the seed and the games, so that a run that goes on draws what it would have drawn. */
 #include "learn_run.h"
 
+#include "system.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +125,7 @@ void league_saved(learn_run *r)
     char path[LEARN_PATH + 64];
     for (int i = 0; i < r->league.gone_count; i++) {
         name_of(r, r->league.gone[i], path);
-        (void)remove(path);
+        (void)system_remove(path);
     }
     r->league.gone_count = 0;
 }

@@ -4,19 +4,18 @@
 #include "commands.h"
 #include "files.h"
 #include "run_log.h"
+#include "system.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 static bool is_regular(const char *path)
 {
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
+    system_facts facts;
+    return system_look(path, &facts) && facts.regular;
 }
 
 static bool is_kind(const json_t *line, const char *kind)
@@ -30,13 +29,13 @@ static bool is_kind(const json_t *line, const char *kind)
 /* Lines that were torn, by a kill, a full disk or a loss of power, are nobody's. */
 bool log_is_unfinished(const char *path)
 {
-    struct stat facts;
-    bool empty = is_regular(path) && stat(path, &facts) == 0 && facts.st_size == 0;
-    FILE *file = empty || log_at(path) ? fopen(path, "r") : NULL;
+    system_facts facts;
+    bool empty = system_look(path, &facts) && facts.regular && facts.bytes == 0;
+    FILE *file = empty || log_at(path) ? system_open(path, "r") : NULL;
     char *text = NULL;
     size_t capacity = 0;
     bool unfinished = file != NULL;
-    while (unfinished && getline(&text, &capacity, file) > 0) {
+    while (unfinished && system_line(&text, &capacity, file) > 0) {
         json_t *line = json_loads(text, 0, NULL);
         unfinished = !line || (json_object_get(line, "kind") && !is_kind(line, "train_set") &&
                                !is_kind(line, "score"));
@@ -50,13 +49,13 @@ bool log_is_unfinished(const char *path)
 /* The first free name of LOG.1, LOG.2, ... */
 static bool move_away(const char *path)
 {
-    struct stat facts;
-    char other[PATH_MAX];
-    if (!is_regular(path) || stat(path, &facts) != 0 || facts.st_size == 0) return true;
+    system_facts facts;
+    char other[SYSTEM_PATH];
+    if (!system_look(path, &facts) || !facts.regular || facts.bytes == 0) return true;
     for (int i = 1; i < 1000000; i++) {
         if (snprintf(other, sizeof other, "%s.%d", path, i) >= (int)sizeof other) break;
-        if (lstat(other, &facts) == 0) continue;
-        if (rename(path, other) != 0) break;
+        if (system_taken(other)) continue;
+        if (!system_rename(path, other)) break;
         fprintf(stderr, "exphil: %s is of a run that did not come to its end; it is %s now\n", path, other);
         return true;
     }
@@ -90,9 +89,9 @@ static bool read_lines(int64_t done, bool over, FILE *file, kept_lines *kept)
 {
     char *line = NULL;
     size_t capacity = 0, space = 0;
-    ssize_t length;
+    ptrdiff_t length;
     bool fine = true;
-    while (fine && (length = getline(&line, &capacity, file)) > 0) {
+    while (fine && (length = system_line(&line, &capacity, file)) > 0) {
         if (!stays(done, over, line) || line[length - 1] != '\n') {
             kept->dropped++;
             continue;
@@ -116,13 +115,13 @@ static bool read_lines(int64_t done, bool over, FILE *file, kept_lines *kept)
 static bool cut(const char *log, int64_t done, bool over)
 {
     kept_lines kept = {NULL, 0, 0};
-    struct stat facts;
-    if (is_regular(log) && stat(log, &facts) == 0 && facts.st_size > 0 && !log_at(log)) {
+    system_facts facts;
+    if (system_look(log, &facts) && facts.regular && facts.bytes > 0 && !log_at(log)) {
         fprintf(stderr, "exphil: --log %s: this is no log of exphil, to which lines could be added\n", log);
         return false;
     }
-    char *path = is_regular(log) ? realpath(log, NULL) : NULL;
-    FILE *file = path ? fopen(path, "r") : NULL;
+    char *path = is_regular(log) ? system_real(log) : NULL;
+    FILE *file = path ? system_open(path, "r") : NULL;
     bool fine = !file || read_lines(done, over, file, &kept);
     if (file) fclose(file);
     if (fine && kept.dropped) fine = file_write_whole(path, kept.text ? kept.text : "", kept.bytes);
@@ -136,7 +135,7 @@ bool log_begin(log_writer *to, const char *path, bool resume, bool force, int64_
     to->path = path;
     if (!path) return true;
     if (resume ? !cut(path, done, over) : !force && !move_away(path)) return false;
-    to->file = fopen(path, resume ? "a" : "w");
+    to->file = system_open(path, resume ? "a" : "w");
     return to->file || complain_of_file(path);
 }
 

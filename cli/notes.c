@@ -218,8 +218,7 @@ static void print_given(const json_t *options)
         fputs(" --", stdout);
         put(name);
         number[0] = 0;
-        if (json_is_integer(value))
-            snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", json_integer_value(value));
         if (json_is_real(value)) snprintf(number, sizeof number, "%g", json_real_value(value));
         if (!json_is_true(value)) putchar(' ');
         put(json_is_string(value) ? json_string_value(value) : number);

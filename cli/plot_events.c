@@ -3,10 +3,10 @@
 
 #include "commands.h"
 #include "events.h"
+#include "system.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct converting {
     events *to;
@@ -22,8 +22,8 @@ static bool take_line(void *user, json_t *object)
 
 static bool convert(const char *path, const char *folder, bool force)
 {
-    struct stat facts;
-    converting c = {.time = stat(path, &facts) == 0 ? (double)facts.st_mtime : 0.0};
+    system_facts facts;
+    converting c = {.time = system_look(path, &facts) ? (double)facts.modified : 0.0};
     c.to = events_open(folder, force);
     if (!c.to) return false;
     bool fine = log_each(path, take_line, &c);

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "runs.h"
+#include "system.h"
 
 #include <math.h>
 #include <string.h>
@@ -288,7 +289,7 @@ void plot_draw(const picture *p, FILE *file, bool in_page)
 
 bool plot_svg(const picture *p, const char *path)
 {
-    FILE *f = fopen(path, "w");
+    FILE *f = system_open(path, "w");
     if (!f) return complain_of_file(path);
     plot_draw(p, f, false);
     bool fine = !ferror(f);

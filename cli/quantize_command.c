@@ -3,11 +3,11 @@
 #include "commands.h"
 #include "files.h"
 #include "options.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct quantize_options {
     data_options data;
@@ -63,8 +63,8 @@ static bool good_enough(const quantize_state *s)
 
 static int64_t file_bytes(const char *path)
 {
-    struct stat facts;
-    return stat(path, &facts) == 0 ? (int64_t)facts.st_size : 0;
+    system_facts facts;
+    return system_look(path, &facts) ? (int64_t)facts.bytes : 0;
 }
 
 static int show(const quantize_state *s)

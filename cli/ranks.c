@@ -1,9 +1,9 @@
 /* What ranks do together, whatever joins them (ranks_engine.h). See ranks.h. */
 #include "rank_place.h"
 #include "ranks_engine.h"
+#include "system.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,10 +157,10 @@ double ranks_hash(const void *data, size_t bytes, double before)
 /* Launchers give each rank its own processors, or all of them the same. */
 static bool find_processors(ranks *r)
 {
-    cpu_set_t set[8192 / CPU_SETSIZE];
+    unsigned char set[1024];
     char host[256] = "";
     memset(set, 0, sizeof set);
-    if (sched_getaffinity(0, sizeof set, set) == 0) r->processors = CPU_COUNT_S(sizeof set, set);
+    r->processors = system_processors(set, sizeof set);
     (void)gethostname(host, sizeof host - 1);
     const double own = ranks_hash(set, sizeof set, ranks_hash(host, strlen(host), 0.0)),
                  *all = gather(r, own);

@@ -1,6 +1,7 @@
 /* Tables about replays, as comma-separated values. */
 #include "replay_table.h"
 #include "commands.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static bool read_line(replay_table *t, const csv *from, replay_line *line)
     if (!t->kind->read_line(t, from, line)) return false;
     if (is_game(from->field[0], &line->game)) return true;
     line->file = strdup(from->field[0]);
+    if (line->file) system_path(line->file);
     return line->file || csv_wrong(from, 0, NULL, "there is no memory for so many lines");
 }
 

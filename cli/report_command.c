@@ -4,11 +4,10 @@
 #include "options.h"
 #include "report.h"
 #include "run_log.h"
+#include "system.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct report_options {
     const char *html, *eval;
@@ -21,18 +20,18 @@ typedef struct report_options {
 static char *record_of(const char *log)
 {
     const char *slash = strrchr(log, '/'), *name = slash ? slash + 1 : log;
-    char *folder = slash ? strndup(log, (size_t)(slash - log) + 1) : strdup("./"), *found = NULL;
-    DIR *open = folder ? opendir(folder) : NULL;
-    for (const struct dirent *entry; open && !found && (entry = readdir(open)) != NULL;) {
+    char *folder = slash ? text_part(log, (size_t)(slash - log) + 1) : strdup("./"), *found = NULL;
+    system_folder *open = folder ? system_folder_open(folder) : NULL;
+    for (const char *entry; open && !found && (entry = system_folder_next(open)) != NULL;) {
         char path[8192];
-        if (!name_ends(entry->d_name, ".run.json")) continue;
-        (void)snprintf(path, sizeof path, "%s%s", slash ? folder : "", entry->d_name);
-        json_t *record = json_load_file(path, 0, NULL), *asked = json_object_get(record, "log");
+        if (!name_ends(entry, ".run.json")) continue;
+        (void)snprintf(path, sizeof path, "%s%s", slash ? folder : "", entry);
+        json_t *record = file_json(path, NULL), *asked = json_object_get(record, "log");
         const char *text = json_string_value(asked), *last = text ? strrchr(text, '/') : NULL;
         if (text && strcmp(last ? last + 1 : text, name) == 0) found = strdup(path);
         json_decref(record);
     }
-    if (open) closedir(open);
+    if (open) system_folder_close(open);
     free(folder);
     return found;
 }
@@ -42,7 +41,7 @@ static void record_beside(const char *path, char record[8192])
 {
     static const char suffix[] = ".safetensors";
     (void)snprintf(record, 8192, "%s.run.json", path);
-    if (access(record, F_OK) == 0 || !name_ends(path, suffix)) return;
+    if (system_there(record) || !name_ends(path, suffix)) return;
     size_t length = strlen(path) - strlen(suffix), word = length;
     while (word && path[word - 1] != '.' && path[word - 1] != '/') word--;
     size_t digits = strspn(path + word, "0123456789");
@@ -51,9 +50,9 @@ static void record_beside(const char *path, char record[8192])
     char other[8192];
     for (int i = 0; i < 2; i++) {
         (void)snprintf(other, sizeof other, "%.*s%s.run.json", (int)word - 1, path, i ? "" : suffix);
-        if (access(other, F_OK) == 0) break;
+        if (system_there(other)) break;
     }
-    if (access(other, F_OK) == 0) (void)snprintf(record, 8192, "%s", other);
+    if (system_there(other)) (void)snprintf(record, 8192, "%s", other);
 }
 
 /* RUN may be any of what a run leaves: its log, its weights, its record. */
@@ -126,7 +125,7 @@ static bool may_write(const report_options *o)
 
 static bool write_page(const char *path, const report_parts *parts)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = system_open(path, "w");
     if (!file) return complain_of_file(path);
     report_page(file, parts);
     bool fine = !ferror(file);

@@ -87,9 +87,7 @@ static void write_mistake(FILE *f, json_t *mistake)
     json_int_t at = json_integer_value(frame), seconds = at > 0 ? at / 60 : 0;
     double percent = 100.0 * json_number_value(chance);
     fprintf(f, "<li>");
-    if (json_is_integer(frame))
-        fprintf(f, "<b>%" JSON_INTEGER_FORMAT ":%02" JSON_INTEGER_FORMAT "</b>, frame %" JSON_INTEGER_FORMAT,
-                seconds / 60, seconds % 60, at);
+    if (json_is_integer(frame)) fprintf(f, "<b>%lld:%02lld</b>, frame %lld", seconds / 60, seconds % 60, at);
     write_text(f, ": ", mistake, "match", "");
     write_text(f, "<br>recorded: <b>", json_object_get(mistake, "recorded"), "text", "</b>");
     if (json_is_number(chance))

@@ -4,11 +4,11 @@
 #include "commands.h"
 #include "files.h"
 #include "plot.h"
+#include "system.h"
 
 #include <exphil/exphil.h>
 
 #include <string.h>
-#include <unistd.h>
 
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#222;--back:#fff;--faint:#667;--line:#ddd;--bar:#1f6fb4;--w:5.2em}\n"
@@ -79,8 +79,7 @@ static void add_ended(json_t *facts, const report_parts *parts)
     char text[160] = "not yet, or it was stopped; --resume goes on";
     if (!(of->planned > of->updates) || !of->log) return;
     if (json_object_get(parts->lines, "train_set") && patience > 0)
-        (void)snprintf(text, sizeof text,
-                       "by --patience %" JSON_INTEGER_FORMAT ": so many scores without a gain", patience);
+        (void)snprintf(text, sizeof text, "by --patience %lld: so many scores without a gain", patience);
     json_object_set_new(facts, "ended", json_string(text));
 }
 
@@ -91,7 +90,7 @@ static void add_best_weights(json_t *facts, const char *out)
     size_t length = strlen(out), cut = name_ends(out, suffix) ? length - strlen(suffix) : length;
     char path[8192];
     (void)snprintf(path, sizeof path, "%.*s.best.safetensors", (int)cut, out);
-    if (access(path, F_OK) == 0) json_object_set_new(facts, "best_weights", path_json(path));
+    if (system_there(path)) json_object_set_new(facts, "best_weights", path_json(path));
 }
 
 static json_t *run_facts(const report_parts *parts)
@@ -211,8 +210,7 @@ static void write_examination(FILE *f, const report_parts *parts)
                        : word && strcmp(word, "train_set") == 0 ? "the training data"
                                                                 : "what was held out";
     char about[128];
-    (void)snprintf(about, sizeof about,
-                   "%" JSON_INTEGER_FORMAT " frames of %s, each with the recorded past before it.",
+    (void)snprintf(about, sizeof about, "%lld frames of %s, each with the recorded past before it.",
                    json_integer_value(json_object_get(json_object_get(of, "examination"), "frames")), data);
     report_examination(f, json_object_get(of, "examination"), json_object_get(of, "mistakes"), about);
 }

@@ -25,7 +25,7 @@ static void write_value(FILE *f, json_t *value)
     if (json_is_string(value))
         write_escaped(f, json_string_value(value));
     else if (json_is_integer(value))
-        fprintf(f, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        fprintf(f, "%lld", json_integer_value(value));
     else if (json_is_real(value))
         fprintf(f, "%.4g", json_real_value(value));
     else if (json_is_boolean(value))

@@ -3,6 +3,7 @@
 
 #include "plot.h"
 #include "slp_words.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -137,7 +138,7 @@ static void draw_head(const sheet *s)
 
 bool review_svg(const review *r, const char *path)
 {
-    FILE *f = fopen(path, "w");
+    FILE *f = system_open(path, "w");
     if (!f) return complain_of_file(path);
     const sheet s = {.r = r, .f = f, .reach = reach_of(r)};
     fprintf(f,

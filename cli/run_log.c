@@ -2,6 +2,7 @@
 #include "run_log.h"
 
 #include "files.h"
+#include "system.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +37,11 @@ bool log_each(const char *path, bool (*take)(void *user, json_t *object), void *
     FILE *file = file_open(path);
     char *line = NULL;
     size_t capacity = 0;
-    ssize_t bytes;
+    ptrdiff_t bytes;
     bool fine = file != NULL;
     long torn = 0;
     static char told[4096]; /* of one file once */
-    for (long number = 1; fine && (bytes = getline(&line, &capacity, file)) > 0; number++) {
+    for (long number = 1; fine && (bytes = system_line(&line, &capacity, file)) > 0; number++) {
         json_t *object = json_loads(line, 0, NULL);
         if (json_is_object(object)) {
             fine = take(user, object);

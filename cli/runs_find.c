@@ -4,13 +4,12 @@
 #include "commands.h"
 #include "files.h"
 #include "run_log.h"
+#include "system.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #define RECORD ".run.json"
@@ -24,23 +23,21 @@ bool field_is_share(const char *field)
 
 typedef struct found {
     char *path;
-    dev_t device;
-    ino_t number;
+    uint64_t device, number;
     bool log; /* else a record */
 } found;
 
-/* nftw hands nothing on to its visitor. */
+/* system_walk hands nothing on to its visitor. */
 static struct {
     found *of;
     size_t count, capacity;
     bool full;
 } seen;
 
-static int visit(const char *path, const struct stat *facts, int kind, struct FTW *where)
+static int visit(const char *path, const system_facts *facts)
 {
-    (void)where;
     bool record = name_ends(path, RECORD);
-    if (kind != FTW_F || !S_ISREG(facts->st_mode) || (!record && !log_at(path))) return 0;
+    if (!facts->regular || (!record && !log_at(path))) return 0;
     if (seen.count == seen.capacity) {
         size_t capacity = seen.capacity ? 2 * seen.capacity : 64;
         found *more = realloc(seen.of, capacity * sizeof *more);
@@ -51,7 +48,7 @@ static int visit(const char *path, const struct stat *facts, int kind, struct FT
     char *copy = strdup(path);
     if (!copy) return seen.full = true;
     seen.of[seen.count++] =
-        (found){.path = copy, .device = facts->st_dev, .number = facts->st_ino, .log = !record};
+        (found){.path = copy, .device = facts->device, .number = facts->number, .log = !record};
     return 0;
 }
 
@@ -64,10 +61,10 @@ static void forget(void)
 
 /* ---- one run ------------------------------------------------------------------------------------------- */
 
-static void day_of(time_t time, char text[24])
+static void day_of(int64_t time, char text[24])
 {
     struct tm date;
-    if (gmtime_r(&time, &date)) (void)strftime(text, 24, "%Y-%m-%dT%H:%M:%SZ", &date);
+    if (system_date(time, true, &date)) (void)strftime(text, 24, "%Y-%m-%dT%H:%M:%SZ", &date);
 }
 
 /* The file beside the record, where folders were moved together; else where it was written. */
@@ -149,9 +146,9 @@ static bool leave_out(run_list *list, size_t at, const char *path, const char *w
 /* Marks the log as taken: it is no run of its own. */
 static void take_log(const char *path)
 {
-    struct stat facts;
-    for (size_t i = 0; stat(path, &facts) == 0 && i < seen.count; i++)
-        if (seen.of[i].log && seen.of[i].device == facts.st_dev && seen.of[i].number == facts.st_ino)
+    system_facts facts;
+    for (size_t i = 0; system_look(path, &facts) && i < seen.count; i++)
+        if (seen.of[i].log && seen.of[i].device == facts.device && seen.of[i].number == facts.number)
             seen.of[i].path[0] = 0;
 }
 
@@ -160,12 +157,12 @@ static bool add_record(run_list *list, const char *path)
     json_error_t error;
     run *one = add_run(list);
     if (!one) return false;
-    one->record = json_load_file(path, 0, &error);
+    one->record = file_json(path, &error);
     one->options = options_of(one->record);
     if (!one->options)
         return leave_out(list, list->count - 1, path,
                          one->record ? "this is no record of a run" : error.text);
-    one->name = strndup(path, strlen(path) - strlen(RECORD));
+    one->name = text_part(path, strlen(path) - strlen(RECORD));
     if (!one->name) return false;
     const char *started = json_string_value(json_object_get(one->record, "started")),
                *log = json_string_value(json_object_get(one->options, "log"));
@@ -178,20 +175,20 @@ static bool add_record(run_list *list, const char *path)
 
 static bool add_log(run_list *list, const char *path)
 {
-    struct stat facts;
+    system_facts facts;
     run *one = add_run(list);
     if (!one) return false;
     one->name = strdup(path);
     one->log = strdup(path);
     if (!one->name || !one->log) return false;
-    if (stat(path, &facts) == 0) day_of(facts.st_mtime, one->started);
+    if (system_look(path, &facts)) day_of(facts.modified, one->started);
     return true;
 }
 
 bool runs_find(run_list *list, const char *path)
 {
     if (file_kind_of(path) == FILE_UNREADABLE) return complain_of_file(path);
-    bool walked = nftw(path, visit, 32, 0) == 0, fine = walked;
+    bool walked = system_walk(path, visit) == 0, fine = walked;
     int why = errno;
     for (size_t i = 0; fine && i < seen.count; i++)
         if (!seen.of[i].log) fine = add_record(list, seen.of[i].path);

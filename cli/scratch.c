@@ -2,25 +2,24 @@
  * no file can have, and behind it a file that was unlinked when it was made. Other paths are those of the file system. */
 #include "scratch.h"
 
+#include "system.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* No file lies in /dev/null. The library's temporary beside it begins with the same signs. */
 static const char path_of_it[] = "/dev/null/corpus of games";
 
-/* ---- hooks: a file is its descriptor plus one ------------------------------------------------------------ */
+/* ---- hooks: a file is its handle plus one ---------------------------------------------------------------- */
 
 enum { MOST_AT_ONCE = 1 << 30 };
 
-static int number_of(const void *file)
+static intptr_t handle_of(const void *file)
 {
-    return (int)((intptr_t)file - 1);
+    return (intptr_t)file - 1;
 }
 
 static bool is_it(const char *path)
@@ -30,35 +29,33 @@ static bool is_it(const char *path)
 
 static int32_t io_kind(void *user, const char *path, int32_t *kind)
 {
-    struct stat facts;
+    system_facts facts;
     (void)user;
     *kind = EXPHIL_IO_ABSENT;
     if (is_it(path)) return 0;
-    if (lstat(path, &facts) != 0) return errno == ENOENT ? 0 : errno;
-    *kind = S_ISREG(facts.st_mode)   ? EXPHIL_IO_FILE
-            : S_ISDIR(facts.st_mode) ? EXPHIL_IO_FOLDER
-                                     : EXPHIL_IO_OTHER;
+    if (system_link(path)) return *kind = EXPHIL_IO_OTHER, 0;
+    if (!system_look(path, &facts)) return errno == ENOENT ? 0 : errno;
+    *kind = facts.regular ? EXPHIL_IO_FILE : facts.folder ? EXPHIL_IO_FOLDER : EXPHIL_IO_OTHER;
     return 0;
 }
 
-/* user is the unnamed file; its readers and its writer close a descriptor of their own. */
+/* user is the unnamed file; its readers and its writer close a handle of their own. */
 static int32_t io_open(void *user, const char *path, int32_t mode, void **file)
 {
     if (mode != EXPHIL_IO_READ && !is_it(path)) return EROFS;
-    int descriptor = is_it(path) ? fcntl(number_of(user), F_DUPFD_CLOEXEC, 3)
-                                 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0) return errno;
-    *file = (void *)((intptr_t)descriptor + 1);
+    intptr_t handle = is_it(path) ? system_raw_again(handle_of(user)) : system_raw_open(path);
+    if (handle < 0) return errno;
+    *file = (void *)(handle + 1);
     return 0;
 }
 
 static int32_t io_size(void *user, void *file, uint64_t *bytes)
 {
-    struct stat facts;
+    system_facts facts;
     (void)user;
-    if (fstat(number_of(file), &facts) != 0) return errno;
-    if (!S_ISREG(facts.st_mode)) return S_ISDIR(facts.st_mode) ? EISDIR : EINVAL;
-    *bytes = (uint64_t)facts.st_size;
+    if (!system_raw_look(handle_of(file), &facts)) return errno;
+    if (!facts.regular) return facts.folder ? EISDIR : EINVAL;
+    *bytes = facts.bytes;
     return 0;
 }
 
@@ -66,7 +63,8 @@ static int32_t io_read(void *user, void *file, uint64_t offset, void *data, size
 {
     (void)user;
     if (offset > INT64_MAX) return EOVERFLOW;
-    ssize_t got = pread(number_of(file), data, bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE, (off_t)offset);
+    ptrdiff_t got =
+        system_raw_read(handle_of(file), offset, data, bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE);
     if (got < 0) return errno;
     *done = (size_t)got;
     return 0;
@@ -75,7 +73,7 @@ static int32_t io_read(void *user, void *file, uint64_t offset, void *data, size
 static int32_t io_write(void *user, void *file, const void *data, size_t bytes, size_t *done)
 {
     (void)user;
-    ssize_t put = write(number_of(file), data, bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE);
+    ptrdiff_t put = system_raw_append(handle_of(file), data, bytes < MOST_AT_ONCE ? bytes : MOST_AT_ONCE);
     if (put < 0) return errno;
     *done = (size_t)put;
     return 0;
@@ -84,7 +82,7 @@ static int32_t io_write(void *user, void *file, const void *data, size_t bytes, 
 static int32_t io_close(void *user, void *file)
 {
     (void)user;
-    return close(number_of(file)) == 0 || errno == EINTR ? 0 : errno;
+    return system_raw_close(handle_of(file)) || errno == EINTR ? 0 : errno;
 }
 
 /* Nothing of it outlives the program: neither a name nor what a loss of power would take. */
@@ -109,26 +107,15 @@ static int32_t io_path(void *user, const char *path)
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
 
-/* -1: none can be made there. */
-static int make_unnamed(const char *folder)
-{
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/exphil-XXXXXX", folder) >= (int)sizeof path) return -1;
-    int descriptor = mkostemp(path, O_CLOEXEC);
-    if (descriptor >= 0) (void)unlink(path);
-    return descriptor;
-}
-
 static bool make_file(scratch *s)
 {
-    const char *const asked = getenv("TMPDIR"), *const folders[] = {"/var/tmp", "/tmp"};
-    s->descriptor = -1;
-    if (asked && *asked) s->descriptor = make_unnamed(s->folder = asked);
-    for (size_t i = 0; !(asked && *asked) && s->descriptor < 0 && i < 2; i++)
-        s->descriptor = make_unnamed(s->folder = folders[i]);
-    if (s->descriptor >= 0) return true;
-    fprintf(stderr, "exphil: no temporary file can be made in %s: %s; TMPDIR names another folder\n",
-            s->folder, strerror(errno));
+    const char *folder;
+    s->file = -1;
+    for (int i = 0; s->file < 0 && (folder = system_temporary(i)) != NULL; i++)
+        s->file = system_raw_unnamed(s->folder = folder);
+    if (s->file >= 0) return true;
+    fprintf(stderr, "exphil: no temporary file can be made in %s: %s; %s names another folder\n", s->folder,
+            strerror(errno), system_temporary_variable);
     return false;
 }
 
@@ -144,7 +131,7 @@ bool scratch_complain(const scratch *s, const exphil_error *error)
     fprintf(stderr, "exphil: the temporary file in %s: %s\n", s->folder,
             error->native_code ? strerror(error->native_code) : error->message);
     if (error->status == EXPHIL_E_IO)
-        fprintf(stderr, "exphil: TMPDIR names another folder, with more room\n");
+        fprintf(stderr, "exphil: %s names another folder, with more room\n", system_temporary_variable);
     return false;
 }
 
@@ -153,7 +140,7 @@ bool scratch_complain(const scratch *s, const exphil_error *error)
 static bool make_context(scratch *s, int64_t threads, exphil_cancel_fn cancel)
 {
     const exphil_io io = {.struct_size = sizeof io,
-                          .user = (void *)((intptr_t)s->descriptor + 1),
+                          .user = (void *)(s->file + 1),
                           .kind = io_kind,
                           .open = io_open,
                           .size = io_size,
@@ -189,7 +176,7 @@ static bool make_writer(scratch *s, const exphil_games_config *asked)
 
 bool scratch_begin(scratch *s, int64_t threads, exphil_cancel_fn cancel, const exphil_games_config *config)
 {
-    *s = (scratch){.descriptor = -1};
+    *s = (scratch){.file = -1};
     return make_file(s) && make_context(s, threads, cancel) && make_writer(s, config);
 }
 
@@ -205,6 +192,6 @@ void scratch_end(scratch *s)
 {
     exphil_games_writer_destroy(s->writer);
     exphil_context_destroy(s->context);
-    if (s->descriptor >= 0) close(s->descriptor);
-    *s = (scratch){.descriptor = -1};
+    if (s->file >= 0) (void)system_raw_close(s->file);
+    *s = (scratch){.file = -1};
 }

@@ -10,10 +10,10 @@ typedef struct scratch {
     exphil_context *context;
     exphil_games_writer *writer; /* what is added to */
     const char *folder;
-    int descriptor; /* -1: none */
+    intptr_t file; /* -1: none */
 } scratch;
 
-/* Begins one in the folder of $TMPDIR, else in /var/tmp or /tmp. config: of the writer; NULL: compressed a little where
+/* Begins one in a folder for temporary files (system_temporary). config: of the writer; NULL: compressed a little where
  * there is a libzstd. False: said on stderr why not. End it in any case. */
 bool scratch_begin(scratch *s, int64_t threads, exphil_cancel_fn cancel, const exphil_games_config *config);
 /* Whole: what was added. *games stays when the scratch has ended; the caller destroys it. */

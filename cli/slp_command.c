@@ -8,12 +8,12 @@
 #include "options.h"
 #include "slp_manifest.h"
 #include "slp_report.h"
+#include "system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* A wrong line of options. */
 static int usage(const char *complaint, const char *about)
@@ -92,8 +92,8 @@ static bool refuse_item(looking *l, const file_item *item, const exphil_error *e
 }
 
 /* slp NULL: error says why there is none. */
-static bool tell(looking *l, const file_item *item, const exphil_slp *slp, json_t *game,
-                 const exphil_error *error)
+static bool tell_one(looking *l, const file_item *item, const exphil_slp *slp, json_t *game,
+                     const exphil_error *error)
 {
     bool fine = true;
     if (info_asked.json) {
@@ -122,7 +122,7 @@ static bool look_at_game(looking *l, const file_item *item, const exphil_games *
     snprintf(name, sizeof name, "%s game %" PRId64, item->name, index);
     one.name = name;
     bool readable = exphil_games_read(games, index, &slp, &error) >= 0;
-    bool fine = tell(l, &one, slp, readable && info_asked.json ? game_json(games, index) : NULL, &error);
+    bool fine = tell_one(l, &one, slp, readable && info_asked.json ? game_json(games, index) : NULL, &error);
     exphil_slp_destroy(slp);
     return fine;
 }
@@ -135,7 +135,7 @@ static bool look_at_games(looking *l, const file_item *item)
     bool fine;
     if (exphil_games_open(l->context, item->path, &games, &error) < 0 ||
         exphil_games_query(games, &info, &error) < 0) {
-        fine = tell(l, item, NULL, NULL, &error);
+        fine = tell_one(l, item, NULL, NULL, &error);
     } else if (info_asked.game >= 0) {
         fine = look_at_game(l, item, games, info_asked.game);
     } else {
@@ -156,7 +156,7 @@ static bool look(void *user, const file_item *item)
     if (item->games) return look_at_games(l, item);
     if (item->inside && !item->named) l->page = false;
     bool readable = read_item(l, item, &slp, &error),
-         fine = tell(l, item, readable ? slp : NULL, NULL, &error);
+         fine = tell_one(l, item, readable ? slp : NULL, NULL, &error);
     exphil_slp_destroy(slp);
     return fine;
 }
@@ -234,16 +234,16 @@ static int index_of(const char *name, const char *const *names, int count)
 static bool may_write(const char *replay)
 {
     const char *out = dump_asked.out;
-    struct stat facts;
+    system_facts facts;
     if (!out || strcmp(out, "-") == 0 || strncmp(out, "/dev/", 5) == 0) return true;
-    if (stat(out, &facts) == 0 && S_ISFIFO(facts.st_mode)) return true;
+    if (system_look(out, &facts) && facts.pipe) return true;
     return output_spares("out", out, replay) && output_free("out", out, OUTPUT_IN_PLACE, dump_asked.force);
 }
 
 static int write_bytes(const char *path, const void *data, size_t bytes)
 {
     bool named = path && strcmp(path, "-") != 0;
-    FILE *file = named ? fopen(path, "wb") : stdout;
+    FILE *file = named ? system_open(path, "wb") : stdout;
     int good = file && fwrite(data, 1, bytes, file) == bytes && fflush(file) == 0;
     if (named && file && fclose(file) != 0) good = 0;
     if (!good) (void)fprintf(stderr, "exphil slp: cannot write %s\n", path ? path : "to stdout");

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the output ---------------------------------------------------------------------------------------- */
 

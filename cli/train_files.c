@@ -1,12 +1,11 @@
 /* The files of a training run: their names, and whether they may be written. */
 #include "files.h"
+#include "system.h"
 #include "train_run.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* OUT without .safetensors. */
 static int stem_length(const char *out)
@@ -58,30 +57,25 @@ static bool is_own(const train_scores *own, int64_t update)
 bool keep_numbers_free(const train_options *o, const train_scores *own)
 {
     char *folder = file_folder(o->out), path[TRAIN_PATH];
-    DIR *list = o->keep > 0 && folder ? opendir(folder) : NULL;
+    system_folder *list = o->keep > 0 && folder ? system_folder_open(folder) : NULL;
     bool fine = true;
     int64_t update;
-    for (const struct dirent *entry; fine && list && (entry = readdir(list)) != NULL;) {
-        if (!is_numbered(o, entry->d_name, &update) || is_own(own, update)) continue;
+    for (const char *name; fine && list && (name = system_folder_next(list)) != NULL;) {
+        if (!is_numbered(o, name, &update) || is_own(own, update)) continue;
         keep_numbered(o, update, path);
         fine = o->force ? output_spares("keep", path, o->init) : false;
         if (!o->force)
             fprintf(stderr, "exphil: --keep: %s is there already, of another run: move it away\n", path);
     }
-    if (list) closedir(list);
+    if (list) system_folder_close(list);
     free(folder);
     return fine;
 }
 
-static bool there(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0;
-}
-
 void keep_begins(train_options *o)
 {
-    o->began = o->resume && !there(o->out) && !there(o->checkpoint) && !there(o->best_weights);
+    o->began =
+        o->resume && !system_there(o->out) && !system_there(o->checkpoint) && !system_there(o->best_weights);
     if (!o->began) return;
     o->resume = false;
     if (!ranks_first(o->ranks)) return;
@@ -110,7 +104,7 @@ bool keep_may_begin(const train_options *o)
         if (!output_possible("out", written[i], OUTPUT_REPLACED, &exists)) return false;
         if (exists && !found && written[i] != o->scores && written[i] != o->record) found = written[i];
     }
-    if (o->resume && !there(o->checkpoint))
+    if (o->resume && !system_there(o->checkpoint))
         fprintf(
             stderr,
             "exphil: --resume: there is no checkpoint %s beside %s: move %s away to begin from the start, "

@@ -1,16 +1,16 @@
 /* What a training run leaves of itself beside its weights, and what a run that goes on takes up from that. */
 #include "config.h"
 #include "files.h"
+#include "system.h"
 #include "train_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 bool train_record(const train_state *r, int count, char **paths, bool over)
 {
-    if (over && access(r->options->record, F_OK) == 0) return true;
+    if (over && system_there(r->options->record)) return true;
     config_facts facts = {.count = count, .files = paths};
     facts.chosen = json_pack("{s:I,s:I,s:f}", "updates", (json_int_t)r->updates, "batch",
                              (json_int_t)r->batch, "mirror", r->mirror);
@@ -29,7 +29,7 @@ static char *place_of(const char *out, const char *text)
     bytes = folder + strlen(name) + 1;
     char *path = malloc(bytes);
     if (path) (void)snprintf(path, bytes, "%.*s%s", (int)folder, out, name);
-    if (path && name[0] && access(path, F_OK) == 0) return path;
+    if (path && name[0] && system_there(path)) return path;
     free(path);
     return strdup(text);
 }
@@ -65,7 +65,7 @@ static bool died_early(const train_options *o, const json_t *record)
 bool train_take_up(train_options *o)
 {
     if (!o->resume && !o->began) return true;
-    json_t *record = json_load_file(o->record, 0, NULL);
+    json_t *record = file_json(o->record, NULL);
     bool fine = (o->began && !died_early(o, record)) ||
                 (take_up(o, record, "log") && take_up(o, record, "tensorboard"));
     json_decref(record);

@@ -1,11 +1,11 @@
 /* `exphil train --resume`: goes on from a checkpoint, also to another end, and translates the library's message about a
  * checkpoint of another run into options. */
+#include "system.h"
 #include "train_run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 enum { WORDS = 4 };
@@ -146,11 +146,11 @@ static void say_end(const train_state *r, double rate)
 void train_say_resumed(const train_state *r)
 {
     const train_options *o = r->options;
-    struct stat facts;
+    system_facts facts;
     struct tm date;
     char when[32] = "";
     if (o->quiet || o->json) return;
-    if (stat(o->checkpoint, &facts) == 0 && localtime_r(&facts.st_mtime, &date))
+    if (system_look(o->checkpoint, &facts) && system_date(facts.modified, false, &date))
         (void)strftime(when, sizeof when, " of %Y-%m-%d %H:%M", &date);
     fprintf(stderr, "goes on from update %" PRId64 ", a checkpoint%s\n", r->done, when);
 }

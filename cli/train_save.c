@@ -4,13 +4,13 @@
  * on. The best weights are written after the checkpoint of their own update: when they are missing, that checkpoint makes
  * them again. */
 #include "stop.h"
+#include "system.h"
 #include "train_run.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Has the run anything to say in OUT.scores? */
 static bool has_scores(const train_state *r)
@@ -20,7 +20,7 @@ static bool has_scores(const train_state *r)
 
 static bool remove_file(const train_state *r, const char *path)
 {
-    return !train_first(r) || unlink(path) == 0 || errno == ENOENT || complain_of_file(path);
+    return !train_first(r) || system_remove(path) || errno == ENOENT || complain_of_file(path);
 }
 
 /* A checkpoint that this run wrote under its number, and its weights; the scores still name it. */
@@ -114,7 +114,7 @@ static bool hold(train_state *r, bool (*write)(train_state *r))
     stop_hold(true);
     bool fine = write(r);
     stop_hold(false);
-    if (!fine && train_first(r) && access(r->options->checkpoint, F_OK) == 0)
+    if (!fine && train_first(r) && system_there(r->options->checkpoint))
         fprintf(stderr,
                 "exphil: update %" PRId64 " of %" PRId64
                 " was not saved in full; %s is whole, of this save or the one before: --resume goes on from "
@@ -192,7 +192,7 @@ bool keep_complete(train_state *r)
     if (!r->options->resume || !r->done) return true;
     bool fine = drop_later(r) && (!now.best || now.best->update != r->done || hold(r, write_best));
     if (!train_agree(r, fine, NULL)) return false;
-    if (now.best && train_first(r) && access(r->options->best_weights, F_OK) != 0)
+    if (now.best && train_first(r) && !system_there(r->options->best_weights))
         fprintf(stderr,
                 "exphil: warning: %s, the best weights so far, of update %" PRId64
                 ", is not there any more\n",

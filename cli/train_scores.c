@@ -2,13 +2,13 @@
 #include "train_scores.h"
 
 #include "files.h"
+#include "system.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -184,9 +184,9 @@ bool scores_read(train_scores *s, const char *path, int64_t updates, bool *there
 {
     json_error_t error;
     int64_t version = 0;
-    *there = access(path, F_OK) == 0;
+    *there = system_there(path);
     if (!*there) return true;
-    json_t *object = json_load_file(path, 0, &error);
+    json_t *object = file_json(path, &error);
     bool fine =
         json_is_object(object) && take_count(object, "version", &version) && version == 1 &&
         take_metric(s, json_string_value(json_object_get(object, "best_by"))) &&

@@ -4,9 +4,9 @@
 
 #include "commands.h"
 #include "drill_game.h"
+#include "files.h"
+#include "system.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,7 @@ static int find(const char *name)
 
 bool world_foreign(const char *name)
 {
-    size_t length = strlen(name);
-    return strchr(name, ':') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
+    return strchr(name + system_drive(name), ':') || name_ends(name, system_library_end);
 }
 
 bool world_known(const char *name)
@@ -47,26 +46,27 @@ bool world_has_seats(const char *name, int seats)
 
 /* ---- other libraries ----------------------------------------------------------------------------------------------------- */
 
-/* A word without a folder is exphil_world_WORD.so, in EXPHIL_WORLDS or where the library is installed. */
+/* A word without a folder is exphil_world_WORD.so (.dll), in EXPHIL_WORLDS or where the library is installed. */
 static bool path_of(const char *word, char *path, size_t bytes)
 {
     const char *folder = getenv("EXPHIL_WORLDS");
-    int length = strchr(word, '/') || strstr(word, ".so")
-                     ? snprintf(path, bytes, "%s%s", strchr(word, '/') ? "" : "./", word)
-                     : snprintf(path, bytes, "%s/exphil_world_%s.so",
-                                folder && *folder ? folder : EXPHIL_LIBDIR "/exphil", word);
+    int length =
+        strchr(word, '/') || strstr(word, system_library_end)
+            ? snprintf(path, bytes, "%s%s", strchr(word, '/') ? "" : "./", word)
+            : snprintf(path, bytes, "%s/exphil_world_%s%s",
+                       folder && *folder ? folder : EXPHIL_LIBDIR "/exphil", word, system_library_end);
     return length > 0 && (size_t)length < bytes;
 }
 
 /* The library stays loaded: worlds of it are in use until the program ends. */
 static exphil_world_open_fn open_of(const char *word)
 {
-    char path[PATH_MAX];
+    char path[SYSTEM_PATH];
     exphil_world_open_fn open = NULL;
-    void *library = path_of(word, path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (library) *(void **)&open = dlsym(library, "exphil_world_open");
+    void *library = path_of(word, path, sizeof path) ? system_library(path, false) : NULL;
+    if (library) *(void **)&open = system_symbol(library, "exphil_world_open");
     if (!library)
-        fprintf(stderr, "exphil: --world %s: %s\n", word, dlerror());
+        fprintf(stderr, "exphil: --world %s: %s\n", word, system_library_why());
     else if (!open)
         fprintf(stderr, "exphil: --world %s: no function exphil_world_open\n", word);
     return open;
@@ -75,8 +75,8 @@ static exphil_world_open_fn open_of(const char *word)
 static bool open_foreign(const char *name, int64_t lanes, int seats, exphil_world *world)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
-    char word[PATH_MAX];
-    size_t length = strcspn(name, ":");
+    char word[SYSTEM_PATH];
+    size_t drive = system_drive(name), length = drive + strcspn(name + drive, ":");
     (void)snprintf(word, sizeof word, "%.*s", (int)length, name);
     exphil_world_open_fn open = open_of(word);
     if (!open) return false;
