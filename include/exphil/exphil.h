@@ -36,7 +36,11 @@
  *               enough on any thread.
  *   Files       A file is written to a temporary beside the target, synced and renamed, and the folder is
  *               synced: the target is the old file or the new one, never half of it. Every byte that is read
- *               from a file is checked before it is used.
+ *               from a file is checked before it is used. Two writers of one target: the second gets
+ *               EXPHIL_E_BUSY, but not under WASI, which has no locks. On Windows paths are UTF-8 of any
+ *               length with / or \; names that mean a device or a stream there (NUL, a:b) or end in a dot
+ *               or a space, read-only targets, and targets that others hold without sharing them are
+ *               EXPHIL_E_IO. What each system keeps over a loss of power stands in doc/abi.md.
  *   Bits        On the CPU the same calls with the same inputs give the same bits: with every instruction set and number
  *               of threads, built by any compiler, on every system; weights, actions, logits, losses, reports, states,
  *               and the bytes of files. Excepted are times and what is measured of memory, and the bits of a NaN.
@@ -211,8 +215,8 @@ typedef struct exphil_context_config {
      * and "neondot" add products of int8, "avx512bf16" products of bfloat16. NULL: the best that this
      * processor has. The results have the same bits in all */
     const char *cpu_isa;
-    /* folder of libexphil_cuda.so. NULL: $EXPHIL_BACKEND_DIR, then inside or beside this library, then
-     * libdir */
+    /* folder of libexphil_cuda.so (libexphil_cuda.dylib, exphil_cuda.dll). NULL: $EXPHIL_BACKEND_DIR, then
+     * inside or beside this library, then libdir, which Windows has none of */
     const char *backend_path;
     /* upper limit of device memory; 0 = no limit. On the CPU it counts what models, sessions and trainers
      * take, but not data. A refused allocation (EXPHIL_E_MEMORY) is logged */
