@@ -46,12 +46,14 @@ mkdir broken
 cp -R "$site/exphil" broken/exphil
 rm broken/exphil/libexphil.so.0
 if PYTHONPATH=broken "$python" -c 'import exphil' >said 2>&1; then fail "it is imported without its library"; fi
-grep -q "ImportError: .*/broken/exphil/libexphil.so.0 cannot be loaded" said || { cat said >&2; fail "a missing library is not named"; }
+grep -q "ImportError: .*/broken/exphil/libexphil.so.0 cannot be loaded" said ||
+  { cat said >&2; fail "a missing library is not named"; }
 for name in $("$EXPHIL_SOURCE/tools/symbols" --names); do
   [ "$name" = exphil_version ] || echo "int $name(void) { return 0; }"
 done >older.c
 echo 'unsigned exphil_version(void) { return 9u; }' >>older.c
-cc -shared -fPIC -w -Wl,-soname,libexphil.so.0 -Wl,--version-script="$EXPHIL_SOURCE/lib/abi/exphil.map" -o broken/exphil/libexphil.so.0 older.c
+cc -shared -fPIC -w -Wl,-soname,libexphil.so.0 -Wl,--version-script="$EXPHIL_SOURCE/lib/abi/exphil.map" \
+  -o broken/exphil/libexphil.so.0 older.c
 if PYTHONPATH=broken "$python" -c 'import exphil' >said 2>&1; then fail "it is imported with an older library"; fi
 grep -q "ImportError: exphil was built for libexphil .*, but version 0.0.9 is loaded" said ||
   { cat said >&2; fail "an older library is not named"; }
