@@ -93,7 +93,6 @@ derived() {
   say eval.txt eval --port 1 "$weights" "$slp"
   say play.txt play --port 1 "$weights" "$slp"
   say quantize.json quantize --json --port 1 --out small.safetensors "$weights" "$slp"
-  say small.json info --json small.safetensors # its file has more digits of what exp and log gave
   say export.json export --json --onnx policy.onnx "$weights"
   say corpus.json corpus --json --stored --out corpus.games --report corpus.tsv --files-from list.txt
   say select.json corpus select --json --stored --least-frames 2000 --out selected.games corpus.games
@@ -112,7 +111,7 @@ derived() {
   [ "$failed" = 0 ] || touch failed
 }
 both derived
-same info.json info.txt slp.json slp.txt excluded.txt dump.bin eval.json eval.txt play.txt quantize.json small.json \
+same info.json info.txt slp.json slp.txt excluded.txt dump.bin eval.json eval.txt play.txt quantize.json small.safetensors \
   export.json policy.onnx corpus.json corpus.tsv corpus.games select.json selected.games curve.svg events.bin page.html runs.txt \
   judge.safetensors review.txt review.svg weighed.safetensors again.safetensors again.safetensors.run.json pong.safetensors \
   match.json
@@ -165,7 +164,7 @@ if [ "$windows" ]; then
   }
   refused "launch is not for Windows" launch -n 2 -- exphil info
   refused "ranks need Linux" train --mpi --out mpi.safetensors drill.slp
-  refused "no backend" info --plan --device cuda drill.safetensors
+  refused "no cuda backend" info --plan --device cuda drill.safetensors
   refused "libarchive-13.dll" slp info "$(printf 'PK\003\004' >a.zip; echo a.zip)"
   cd ..
 fi
