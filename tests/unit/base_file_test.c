@@ -305,7 +305,8 @@ static void one_writer_at_a_time(void **state)
 enum { WRITERS = 3, ROUNDS = 60, BYTES = 20000 };
 static uint8_t race_data[BYTES];
 
-static int other_life(const char *path, int number)
+/* may_fail: of the moment when a reader has the file open. */
+static int other_life(const char *path, int number, bool may_fail)
 {
     exphil_context *context = NULL;
     if (exphil_context_create(NULL, &context, NULL) != EXPHIL_OK) return 10;
@@ -318,7 +319,7 @@ static int other_life(const char *path, int number)
         for (int part = 0; part < 10; part++) {
             if (xph_file_add(&writer, race_data + part * BYTES / 10, BYTES / 10, NULL) < 0) return 12;
         }
-        if (xph_file_commit(&writer, NULL) < 0) return 13;
+        if (xph_file_commit(&writer, NULL) < 0 && !may_fail) return 13;
     }
     exphil_context_destroy(context);
     return 0;
@@ -328,10 +329,13 @@ static void racing_writers_never_show_half_a_file(void **state)
 {
     const char *path = test_path("race.bin");
     test_process child[WRITERS];
+    const bool replaces = test_replaces_open();
+    if (!replaces) print_message("SKIPPED: a save may fail here while the file is read (wine 8)\n");
     memset(race_data, 1, BYTES);
     test_write(path, race_data, BYTES);
     for (int w = 0; w < WRITERS; w++) {
-        const char number[] = {(char)('2' + w), '\0'}, *const life[] = {path, number, NULL};
+        const char number[] = {(char)('2' + w), '\0'}, *const life[] = {path, number, replaces ? "no" : "yes",
+                                                                        NULL};
         child[w] = test_start_self(life);
     }
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -367,7 +371,7 @@ static void no_memory_is_reported(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3) return other_life(argv[1], argv[2][0]);
+    if (argc == 4) return other_life(argv[1], argv[2][0], argv[3][0] == 'y');
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(writes_and_reads_back, test_leave),
         cmocka_unit_test_teardown(the_order_of_operations_is_durable, test_leave),
