@@ -3,13 +3,14 @@
 -- names of fields are its names. Hooks are refused: compiled Lua code must not be called back from C, and an error in one would
 -- jump over the library's frames.
 --
--- $EXPHIL_LIBRARY names another library than libexphil.so.0.
+-- $EXPHIL_LIBRARY names another library than libexphil.so.0 (Windows: exphil-0.dll, macOS: libexphil.0.dylib).
 
 local ffi = require("ffi")
 local declared = require("exphil_cdef")
 
 ffi.cdef(declared.declarations)
-local library = os.getenv("EXPHIL_LIBRARY") or (ffi.os == "Linux" and "libexphil.so.0" or "exphil")
+local library = os.getenv("EXPHIL_LIBRARY") or
+    ({ Windows = "exphil-0", OSX = "libexphil.0.dylib" })[ffi.os] or "libexphil.so.0"
 local found, C = pcall(ffi.load, library)
 if not found then
     error(tostring(C) .. " (install libexphil, set LD_LIBRARY_PATH to its folder, or EXPHIL_LIBRARY to its path)", 0)

@@ -36,7 +36,7 @@ logged() { # name command...
   shift
   "$@" >"$log" 2>&1 || { tail -n 30 "$log" >&2; fail "$*"; }
 }
-logged build "$systems" build "$target" exphil exphil_static example_minimal example_bot example_train
+logged build "$systems" build "$target" exphil exphil_static exphil_program example_minimal example_bot example_train
 logged enet "$systems" libraries "$target" enet
 logged install cmake --install "$built" --prefix "$place/prefix"
 config=$(find "$place/prefix" -name exphilConfig.cmake -printf '%h\n' | head -n 1)
