@@ -104,21 +104,25 @@ def executed_x86(code, program, case, isa):
     return steps, {name for name, count in took.items() if count > 20000 and name not in used}
 
 
-PIE = 0x5500000000  # where qemu puts a program that may lie anywhere
+def base_of(program):
+    """Where qemu puts it: a program of type ET_DYN (3) may lie anywhere."""
+    with open(program, "rb") as file:
+        return 0x5500000000 if file.read(18)[16] == 3 else 0
 
 
 def executed_arm(code, program, case, isa, unused):
     """The same from qemu's record: the instructions of every block it translates, then the start of each that runs. It leaves
     out what is not used in a step, or the record of all that comes before would be a hundred times as long."""
+    base = base_of(program)
     counts, size, inside, listed, back, last, first = collections.Counter(), {}, False, None, None, None, 0
-    step, ranges, begin = PIE + code.starts[code.names.index("exphil_session_step")], [], None
+    step, ranges, begin = base + code.starts[code.names.index("exphil_session_step")], [], None
     for at, name in zip(code.starts, code.names):
         if name in unused and begin is not None:
-            ranges.append("0x%x..0x%x" % (PIE + begin, PIE + at - 1))
+            ranges.append("0x%x..0x%x" % (base + begin, base + at - 1))
             begin = None
         elif name not in unused and begin is None:
             begin = at
-    ranges.append("0x%x..0x%x" % (PIE + begin, PIE + max(code.text) + 3))
+    ranges.append("0x%x..0x%x" % (base + begin, base + max(code.text) + 3))
     with tempfile.TemporaryDirectory() as folder:
         pipe = os.path.join(folder, "pipe")
         os.mkfifo(pipe)
@@ -151,7 +155,7 @@ def executed_arm(code, program, case, isa, unused):
         sys.exit("%s: no step is in the record of qemu" % program)
     single = collections.Counter()
     for at, count in counts.items():
-        for here in range(at - PIE, at - PIE + 4 * size[at], 4):
+        for here in range(at - base, at - base + 4 * size[at], 4):
             single[here] += count
     return single
 

@@ -82,8 +82,7 @@ static inline double xph_tanh_of(double x)
     const double shifted = 2.0 * a * XPH_LOG2_E + XPH_SHIFT, n = shifted - XPH_SHIFT;
     const double r = (2.0 * a - n * XPH_LN2_HIGH) - n * XPH_LN2_LOW;
     const double power = xph_two_to(xph_shifted(shifted)), e = power * xph_expm1_near(r) + (power - 1.0);
-    const double y = e / (e + 2.0);
-    return x < 0.0 ? -y : y;
+    return __builtin_copysign(e / (e + 2.0), x);
 }
 
 static inline double xph_log_of(double x)

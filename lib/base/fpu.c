@@ -22,8 +22,9 @@ void xph_fpu_pop(xph_fpu saved)
 
 #elif defined(__aarch64__)
 
-/* The exception flags are in a register of their own, FPSR, in bits that FPCR does not have. */
-#  define FLAGS 0x9Fu
+/* The exception flags are in a register of their own, FPSR: IOC to IXC in bits 0-4, IDC in 7, QC (an integer was saturated) in
+ * 27. In FPCR bits 6, 7 and 27-31 mean nothing (Arm ARM, C5.2.8): they hold QC, IDC and the others. */
+#  define HELD 0xF80000C0u
 
 xph_fpu xph_fpu_push(void)
 {
@@ -31,14 +32,16 @@ xph_fpu xph_fpu_push(void)
     __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     if (mode) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
-    return (xph_fpu)mode | ((xph_fpu)flags & FLAGS);
+    return ((xph_fpu)mode & ~HELD) | ((xph_fpu)flags & 0x1F) << 27 | ((xph_fpu)flags & 0x80) |
+           ((xph_fpu)(flags >> 27) & 1) << 6;
 }
 
 /* Puts back the exception flags too, as above. */
 void xph_fpu_pop(xph_fpu saved)
 {
-    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)(saved & ~FLAGS)));
-    __asm__ volatile("msr fpsr, %0" : : "r"((uint64_t)(saved & FLAGS)));
+    const uint64_t flags = saved >> 27 | (saved & 0x80) | (uint64_t)(saved >> 6 & 1) << 27;
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)(saved & ~HELD)));
+    __asm__ volatile("msr fpsr, %0" : : "r"(flags));
 }
 
 #else

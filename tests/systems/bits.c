@@ -1,8 +1,8 @@
 /* All that has to have the same bits on every system, as hashes, one a line: training of five models and of a learner, play
  * in three types of weights, rows, batches, reports, and the files that come of it. A second run, on another system, goes on
  * from these files; what it prints is among the lines of the first (tests/systems/bits.py).
- *   bits write FOLDER [ISA]        all from the beginning; files go to FOLDER
- *   bits go-on FOLDER TO [ISA]     from the files of FOLDER; what is saved then goes to TO
+ *   bits write FOLDER [ISA [THREADS]]        all from the beginning; files go to FOLDER
+ *   bits go-on FOLDER TO [ISA [THREADS]]     from the files of FOLDER; what is saved then goes to TO
  *   bits sets                      the instruction sets that this processor and library have
  * It needs nothing but C11 and the library. */
 #include <exphil/exphil.h>
@@ -312,6 +312,7 @@ static plan plan_of(int which)
         p.trainer.own_past = 0.3, p.trainer.own_past_seed = 9;
         break;
     case ATTENTION:
+        p.model.attention_window_frames = 80; /* longer than what is looked at in one piece */
         p.trainer.losses = losses;
         break;
     case MIXED:
@@ -383,14 +384,17 @@ static void report(const plan *p, const exphil_model *model, const exphil_datase
     tell(p->name, "report", hash);
 }
 
-static void compare(const plan *p, const exphil_model *model, exphil_model *narrow,
+/* Its products have many rows, those of play have two. */
+static void compare(const plan *p, const exphil_model *model, exphil_model *narrow, const char *type,
                     const exphil_dataset *dataset)
 {
     exphil_comparison c = EXPHIL_COMPARISON_INIT;
+    char stage[32];
     NEED(exphil_model_compare(model, narrow, dataset, 4, &c, &error));
     NEED(exphil_model_calibration_set(narrow, &c, &error)); /* goes into its file */
+    snprintf(stage, sizeof stage, "comparison.%s", type);
     uint64_t hash = add_double(add_double(NOTHING, c.kl), c.agreement);
-    tell(p->name, "comparison", add_double(add_double(hash, c.max_error), c.rms_error));
+    tell(p->name, stage, add_double(add_double(hash, c.max_error), c.rms_error));
 }
 
 /* ---- play ------------------------------------------------------------------------------------------------------------ */
@@ -472,7 +476,7 @@ static void play_types(const plan *p, exphil_context *context, const exphil_mode
         snprintf(rest, sizeof rest, "%s.policy", narrow_types[i].name);
         if (writes) {
             NEED(exphil_model_quantize(model, narrow_types[i].type, &narrow, &error));
-            if (narrow_types[i].type == EXPHIL_TYPE_I8) compare(p, model, narrow, dataset);
+            compare(p, model, narrow, narrow_types[i].name, dataset);
             path_of(path, to_folder, p->name, rest);
             NEED(exphil_model_save(narrow, path, &error));
             tell_file(p->name, rest);
@@ -485,9 +489,8 @@ static void play_types(const plan *p, exphil_context *context, const exphil_mode
     }
 }
 
-static void one_model(int which, exphil_context *context, const exphil_dataset *dataset)
+static void one_model(plan p, exphil_context *context, const exphil_dataset *dataset)
 {
-    const plan p = plan_of(which);
     exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
     exphil_model *model = NULL, *trained = NULL;
     exphil_optimizer *optimizer = NULL;
@@ -501,26 +504,22 @@ static void one_model(int which, exphil_context *context, const exphil_dataset *
     NEED(exphil_trainer_model(trainer, EXPHIL_WEIGHTS, &trained, &error));
     tell(p.name, "weights", weights_of(trained));
     report(&p, trained, dataset);
-    play_types(&p, context, trained, dataset);
+    if (p.model.type == EXPHIL_TYPE_F64)
+        play(p.name, "f64", trained);
+    else
+        play_types(&p, context, trained, dataset);
     exphil_model_destroy(trained);
     exphil_trainer_destroy(trainer);
     exphil_optimizer_destroy(optimizer);
     exphil_model_destroy(model);
 }
 
-/* The reference in double is played alone. */
-static void double_model(exphil_context *context)
+/* The reference in double. */
+static plan plan_of_double(void)
 {
     plan p = plan_of(MIXED);
-    exphil_model *model = NULL;
-    exphil_session *session = NULL;
-    if (!writes) return;
-    p.model.type = EXPHIL_TYPE_F64;
-    NEED(exphil_model_create(context, &p.model, &model, &error));
-    NEED(exphil_session_create(model, NULL, &session, &error));
-    exphil_session_destroy(session);
-    play("double", "f64", model);
-    exphil_model_destroy(model);
+    p.name = "double", p.model.type = EXPHIL_TYPE_F64, p.trainer.fake_quantize = 0;
+    return p;
 }
 
 /* ---- learning from play ------------------------------------------------------------------------------------------------ */
@@ -655,20 +654,21 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "sets") == 0) return sets();
     writes = argc >= 3 && strcmp(argv[1], "write") == 0;
     if (!writes && (argc < 4 || strcmp(argv[1], "go-on") != 0)) {
-        fprintf(stderr, "bits write FOLDER [ISA], bits go-on FOLDER TO [ISA], bits sets\n");
+        fprintf(stderr, "bits write FOLDER [ISA [THREADS]], bits go-on FOLDER TO [ISA [THREADS]], bits sets\n");
         return 2;
     }
     from_folder = argv[2], to_folder = argv[writes ? 2 : 3];
-    with.cpu_isa = argc > (writes ? 3 : 4) ? argv[writes ? 3 : 4] : NULL;
-    with.threads = 1;
+    const int more = writes ? 3 : 4;
+    with.cpu_isa = argc > more ? argv[more] : NULL;
+    with.threads = argc > more + 1 ? (int32_t)strtol(argv[more + 1], NULL, 10) : 1;
     setvbuf(stdout, NULL, _IOLBF, 1024);
     NEED(exphil_context_create(&with, &context, &error));
     NEED(exphil_context_device(context, &device, &error));
     printf("# %s, %s\n", exphil_version_string(), device.isa);
     exphil_dataset *dataset = open_rows(context);
     if (writes) prefetched(dataset);
-    for (int which = 0; which < MODELS; which++) one_model(which, context, dataset);
-    double_model(context);
+    for (int which = 0; which < MODELS; which++) one_model(plan_of(which), context, dataset);
+    one_model(plan_of_double(), context, dataset);
     learn(context);
     melee();
     exphil_dataset_destroy(dataset);

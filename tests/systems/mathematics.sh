@@ -9,7 +9,7 @@ reader='nm'
 for other in /usr/lib/llvm-*/bin/llvm-nm "$(command -v llvm-nm || :)"; do [ ! -x "$other" ] || reader=$other; done
 # With suffixes of float, long double, reentrant and -ffast-math forms.
 functions='a?(cos|sin|tan)(h|pi)?|atan2|sincos|exp(2|10|m1)?|log(10|1p|2)?|pow(i|r|n)?|cbrt|hypot|erfc?|[lt]gamma|fma|fmod'
-functions="_?(__)?($functions|remainder|remquo|j[01n]|y[01n])([fl]|_r|_finite)*"
+functions="(__imp_)?_?(__)?c?($functions|gamma|remainder|remquo|j[01n]|y[01n])([fl]|_r|_finite|_stret|[sdtx]f2)*|_ZGV.*"
 failed=0
 for archive; do
   asked=$("$reader" -u "$archive" 2>/dev/null | awk 'NF == 2 { print $2 }' | sort -u)
