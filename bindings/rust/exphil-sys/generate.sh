@@ -5,6 +5,8 @@
 set -eu
 output=$1
 shift
+# A newer libclang than Debian 12's leaves out the constants of enumerations without a name.
+[ -n "${LIBCLANG_PATH:-}" ] || [ ! -d /usr/lib/llvm-14/lib ] || export LIBCLANG_PATH=/usr/lib/llvm-14/lib
 # xargs takes the backslashes away that pkg-config puts before spaces.
 include=$(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags-only-I exphil | xargs printf '%s\n' | sed -n 's/^-I//p;q')
 bindgen "$include/exphil/games.h" --allowlist-function 'exphil_.*' --allowlist-type 'exphil_.*' \
