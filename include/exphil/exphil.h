@@ -38,12 +38,13 @@
  *               synced: the target is the old file or the new one, never half of it. Every byte that is read
  *               from a file is checked before it is used. Two writers of one target: the second gets
  *               EXPHIL_E_BUSY, but not under WASI, which has no locks. On Windows paths are UTF-8 of any
- *               length with / or \; names that mean a device or a stream there (NUL, a:b) or end in a dot
- *               or a space, read-only targets, and targets that others hold without sharing them are
+ *               length with / or \; names of devices and streams (NUL, file:stream), names that end in a
+ *               dot or a space, read-only targets, and targets that others hold without sharing them are
  *               EXPHIL_E_IO. What each system keeps over a loss of power stands in doc/abi.md.
- *   Bits        On the CPU the same calls with the same inputs give the same bits: with every instruction set and number
- *               of threads, built by any compiler, on every system; weights, actions, logits, losses, reports, states,
- *               and the bytes of files. Excepted are times and what is measured of memory, and the bits of a NaN.
+ *   Bits        On the CPU the same calls with the same inputs give the same bits: with every instruction set and
+ *               number of threads, built by any compiler, on every system; weights, actions, logits, losses,
+ *               reports, states, and the bytes of files. Excepted are times and what is measured of memory, and
+ *               the bits of a NaN.
  *   Fork        Objects made before fork() must not be used in the child (EXPHIL_E_STATE); make new ones
  *               there.
  *   Letters     B streams or sequences, T frames, F floats and K ids of an observation, A heads of an
