@@ -427,6 +427,7 @@ int main(int argc, char **argv)
         others = thread_ranks_open(3, (thread_how){0, -1, true});
         thread_ranks_run(all[i].ranks, all[i].fn, NULL, (thread_how){0, -1, all[i].tree});
         thread_ranks_close(others);
+        test_meeting_free(together);
         for (int r = 0; key && r < 2; r++)
             if (came[r] != all[i].expected[r]) {
                 printf("%c: rank %d: %s, expected %s\n", which, r, exphil_status_name(came[r]),
