@@ -241,11 +241,13 @@ bool output_free(const char *option, const char *path, output_way way, bool forc
     return false;
 }
 
+/* What has no number, as on some shares, is told by its name. */
 static bool same_inode(const char *a, const char *b)
 {
     system_facts one, two;
-    return system_look(a, &one) && system_look(b, &two) && one.device == two.device &&
-           one.number == two.number;
+    if (!system_look(a, &one) || !system_look(b, &two)) return false;
+    if (!one.number || !two.number) return system_same_name(a, b);
+    return one.device == two.device && one.number == two.number;
 }
 
 /* One file under two names; or one name, in one folder, of a file that is yet to be made. */
@@ -253,7 +255,7 @@ static bool same_file(const char *a, const char *b)
 {
     const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
     if (same_inode(a, b)) return true;
-    if (strcmp(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b) != 0) return false;
+    if (!system_same_name(name_a ? name_a + 1 : a, name_b ? name_b + 1 : b)) return false;
     char *folder_a = file_folder(a), *folder_b = file_folder(b);
     bool same = folder_a && folder_b && same_inode(folder_a, folder_b);
     free(folder_a);

@@ -147,9 +147,13 @@ static bool leave_out(run_list *list, size_t at, const char *path, const char *w
 static void take_log(const char *path)
 {
     system_facts facts;
-    for (size_t i = 0; system_look(path, &facts) && i < seen.count; i++)
-        if (seen.of[i].log && seen.of[i].device == facts.device && seen.of[i].number == facts.number)
-            seen.of[i].path[0] = 0;
+    if (!system_look(path, &facts)) return;
+    for (size_t i = 0; i < seen.count; i++) {
+        const found *one = &seen.of[i];
+        if (one->log && (facts.number ? one->device == facts.device && one->number == facts.number
+                                      : system_same_name(one->path, path)))
+            one->path[0] = 0;
+    }
 }
 
 static bool add_record(run_list *list, const char *path)

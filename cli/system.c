@@ -14,17 +14,31 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#  include <mach-o/dyld.h>
+#endif
 
 /* ---- the program --------------------------------------------------------------------------------------- */
+
+static bool own_path(char path[PATH_MAX])
+{
+#ifdef __APPLE__
+    char started[PATH_MAX];
+    uint32_t bytes = sizeof started;
+    return _NSGetExecutablePath(started, &bytes) == 0 && realpath(started, path);
+#else
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length > 0) path[length] = 0;
+    return length > 0;
+#endif
+}
 
 /* The prefix may have moved since the build, and the library inside looks only where it was built for: the plugin that was
  * installed with this program is named to it, where the user names none. */
 static void name_plugin(void)
 {
     char program[PATH_MAX], guess[2 * PATH_MAX], folder[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0 || getenv("EXPHIL_BACKEND_DIR")) return;
-    program[length] = 0;
+    if (!own_path(program) || getenv("EXPHIL_BACKEND_DIR")) return;
     *strrchr(program, '/') = 0;
     (void)snprintf(guess, sizeof guess, "%s/%s", program, EXPHIL_LIBDIR_FROM_BINDIR);
     if (realpath(guess, folder) && strcmp(folder, EXPHIL_LIBDIR) != 0)
@@ -44,8 +58,9 @@ void system_begin(int *argc, char ***argv)
     (void)argc, (void)argv;
     hold_streams();
     name_plugin();
-    /* Names in archives are converted by way of the locale, and that of a program that asks for none has ASCII alone. */
-    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    /* Names in archives are converted by way of the locale, and that of a program that asks for none has ASCII alone. The second
+     * name is macOS's. */
+    if (!setlocale(LC_CTYPE, "C.UTF-8")) (void)setlocale(LC_CTYPE, "UTF-8");
 }
 
 void system_path(char *text)
@@ -59,7 +74,11 @@ size_t system_drive(const char *path)
     return 0;
 }
 
+#ifdef __APPLE__
+const char system_library_end[] = ".dylib";
+#else
 const char system_library_end[] = ".so";
+#endif
 
 void *system_library(const char *path, bool everywhere)
 {
@@ -74,6 +93,12 @@ void *system_symbol(void *library, const char *name)
 const char *system_library_why(void)
 {
     return dlerror();
+}
+
+const char *system_worlds(void)
+{
+    const char *named = getenv("EXPHIL_WORLDS");
+    return named && *named ? named : EXPHIL_LIBDIR "/exphil";
 }
 
 const char system_archive_opens[] = "archive_read_open_filename";
@@ -125,6 +150,11 @@ static system_facts facts_of(const struct stat *of)
                           .number = (uint64_t)of->st_ino,
                           .bytes = (uint64_t)of->st_size,
                           .modified = (int64_t)of->st_mtime};
+}
+
+bool system_same_name(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
 }
 
 bool system_look(const char *path, system_facts *facts)

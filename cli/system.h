@@ -19,7 +19,7 @@ enum { SYSTEM_PATH = 4096 }; /* bytes of the longest path, with its end */
 void system_begin(int *argc, char ***argv);
 /* A path that a person or another program wrote becomes one with '/', in place. */
 void system_path(char *text);
-/* The extension of shared libraries: ".so", ".dll". */
+/* The extension of shared libraries: ".so", ".dylib", ".dll". */
 extern const char system_library_end[];
 /* Does a drive stand before the path, as in C:/games? Its bytes; 0: none. */
 size_t system_drive(const char *path);
@@ -28,6 +28,8 @@ size_t system_drive(const char *path);
 void *system_library(const char *path, bool everywhere);
 void *system_symbol(void *library, const char *name);
 const char *system_library_why(void);
+/* The folder of worlds: EXPHIL_WORLDS, else where they are installed; NULL: it is not known. */
+const char *system_worlds(void);
 /* The function of libarchive that opens a file, and the path as it takes it. */
 extern const char system_archive_opens[];
 const void *system_archive_path(const char *path);
@@ -52,6 +54,8 @@ typedef struct system_facts {
     int64_t modified; /* seconds since 1970 */
 } system_facts;
 
+/* Do two paths name one file, or one that is yet to be made? By their letters, not by what is there. */
+bool system_same_name(const char *a, const char *b);
 /* What a path leads to. */
 bool system_look(const char *path, system_facts *facts);
 bool system_there(const char *path);

@@ -71,9 +71,20 @@ static bool look_at(HANDLE handle, system_facts *facts)
     facts->regular = !facts->folder;
     facts->device = of.dwVolumeSerialNumber;
     facts->number = (uint64_t)of.nFileIndexHigh << 32 | of.nFileIndexLow;
+    if (facts->number == UINT64_MAX) facts->number = 0; /* ReFS, of a file whose number is longer */
     facts->bytes = (uint64_t)of.nFileSizeHigh << 32 | of.nFileSizeLow;
     facts->modified = seconds_of(of.ftLastWriteTime);
     return true;
+}
+
+/* Capitals and small letters are one. */
+bool system_same_name(const char *a, const char *b)
+{
+    wchar_t *one = wide_path(a), *two = one ? wide_path(b) : NULL;
+    bool same = two && CompareStringOrdinal(one, -1, two, -1, TRUE) == CSTR_EQUAL;
+    xph_wide_free(one);
+    xph_wide_free(two);
+    return same;
 }
 
 /* FILE_FLAG_BACKUP_SEMANTICS opens folders too. */
@@ -193,16 +204,12 @@ void system_sync_folder(const char *path)
     (void)path;
 }
 
-/* WRITE_THROUGH: the call returns when the renaming is on the disk. */
+/* The library's own takes the place of a file that somebody reads, and waits a while for one that is held. */
 bool system_rename(const char *from, const char *to)
 {
-    wchar_t *wide_from = wide_path(from), *wide_to = wide_from ? wide_path(to) : NULL;
-    bool fine =
-        wide_to && (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ||
-                    wide_failed());
-    xph_wide_free(wide_from);
-    xph_wide_free(wide_to);
-    return fine;
+    const int32_t why = xph_system_io.rename(NULL, from, to);
+    if (why) errno = why;
+    return why == 0;
 }
 
 bool system_remove(const char *path)

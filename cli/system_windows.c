@@ -105,14 +105,28 @@ static void restore_pages(void)
     if (pages_before) (void)SetConsoleOutputCP(pages_before);
 }
 
+/* What ends the program by Ctrl-C does not return to exit. The handler that was set last is asked first: this one is asked where
+ * no other wants to go on. */
+static BOOL WINAPI leave_pages(DWORD event)
+{
+    (void)event;
+    restore_pages();
+    return FALSE;
+}
+
 /* Numbers of standard streams that are closed stay theirs (the C run-time's own rule). */
 void system_begin(int *argc, char ***argv)
 {
     FILE *const streams[] = {stdin, stdout, stderr};
     for (int i = 0; i < 3; i++)
         if (_fileno(streams[i]) >= 0) (void)_setmode(_fileno(streams[i]), _O_BINARY);
+    /* A library that cannot be loaded is refused in words, not shown in a window that waits for somebody. */
+    (void)SetErrorMode(GetErrorMode() | SEM_FAILCRITICALERRORS);
     pages_before = GetConsoleOutputCP();
-    if (pages_before && SetConsoleOutputCP(CP_UTF8)) (void)atexit(restore_pages);
+    if (pages_before && SetConsoleOutputCP(CP_UTF8)) {
+        (void)atexit(restore_pages);
+        (void)SetConsoleCtrlHandler(leave_pages, TRUE);
+    }
     take_arguments(argc, argv);
 }
 
@@ -149,6 +163,17 @@ void *system_symbol(void *library, const char *name)
 const char *system_library_why(void)
 {
     return library_why;
+}
+
+/* A folder of the build would be one on any drive, which anybody may make: worlds lie beside the program. */
+const char *system_worlds(void)
+{
+    static char folder[SYSTEM_PATH];
+    const int64_t bytes = xph_environment("EXPHIL_WORLDS", folder, sizeof folder);
+    if (bytes >= SYSTEM_PATH) return NULL;
+    if (bytes <= 0 && !xph_library_folder(folder, sizeof folder)) return NULL;
+    system_path(folder);
+    return folder;
 }
 
 const char system_archive_opens[] = "archive_read_open_filename_w";

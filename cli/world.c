@@ -46,16 +46,16 @@ bool world_has_seats(const char *name, int seats)
 
 /* ---- other libraries ----------------------------------------------------------------------------------------------------- */
 
-/* A word without a folder is exphil_world_WORD.so (.dll), in EXPHIL_WORLDS or where the library is installed. */
-static bool path_of(const char *word, char *path, size_t bytes)
+/* A word without a folder is exphil_world_WORD.so (.dylib, .dll), in the folder of worlds. NULL: path has it. */
+static const char *path_of(const char *word, char *path, size_t bytes)
 {
-    const char *folder = getenv("EXPHIL_WORLDS");
-    int length =
-        strchr(word, '/') || strstr(word, system_library_end)
-            ? snprintf(path, bytes, "%s%s", strchr(word, '/') ? "" : "./", word)
-            : snprintf(path, bytes, "%s/exphil_world_%s%s",
-                       folder && *folder ? folder : EXPHIL_LIBDIR "/exphil", word, system_library_end);
-    return length > 0 && (size_t)length < bytes;
+    const bool named = strchr(word, '/') || strstr(word, system_library_end);
+    const char *folder = named ? NULL : system_worlds();
+    if (!named && !folder)
+        return "the folder of worlds is not known, or has too long a path; see EXPHIL_WORLDS";
+    int length = named ? snprintf(path, bytes, "%s%s", strchr(word, '/') ? "" : "./", word)
+                       : snprintf(path, bytes, "%s/exphil_world_%s%s", folder, word, system_library_end);
+    return length > 0 && (size_t)length < bytes ? NULL : "the path of its library is too long";
 }
 
 /* The library stays loaded: worlds of it are in use until the program ends. */
@@ -63,10 +63,11 @@ static exphil_world_open_fn open_of(const char *word)
 {
     char path[SYSTEM_PATH];
     exphil_world_open_fn open = NULL;
-    void *library = path_of(word, path, sizeof path) ? system_library(path, false) : NULL;
+    const char *why = path_of(word, path, sizeof path);
+    void *library = why ? NULL : system_library(path, false);
     if (library) *(void **)&open = system_symbol(library, "exphil_world_open");
     if (!library)
-        fprintf(stderr, "exphil: --world %s: %s\n", word, system_library_why());
+        fprintf(stderr, "exphil: --world %s: %s\n", word, why ? why : system_library_why());
     else if (!open)
         fprintf(stderr, "exphil: --world %s: no function exphil_world_open\n", word);
     return open;

@@ -58,9 +58,8 @@ static inline int64_t system_now_ns(void)
 /* Sleep() counts in clock ticks of up to 15.6 ms, a frame: a timer of high resolution does not (Windows 10 1803 and later). */
 static inline void system_wait_until(int64_t ns)
 {
-    static HANDLE timer;
     LARGE_INTEGER due;
-    if (!timer) timer = CreateWaitableTimerExW(NULL, NULL, 2 /* high resolution */, TIMER_ALL_ACCESS);
+    HANDLE timer = CreateWaitableTimerExW(NULL, NULL, 2 /* high resolution */, TIMER_ALL_ACCESS);
     if (!timer) timer = CreateWaitableTimerExW(NULL, NULL, 0, TIMER_ALL_ACCESS);
     for (int64_t left; (left = ns - system_now_ns()) > 0;) {
         due.QuadPart = -(left + 99) / 100; /* from now, in units of 100 ns */
@@ -68,6 +67,7 @@ static inline void system_wait_until(int64_t ns)
             WaitForSingleObject(timer, INFINITE) != WAIT_OBJECT_0)
             Sleep((DWORD)(left / 1000000));
     }
+    if (timer) CloseHandle(timer);
 }
 
 static inline int system_can_write(const char *path, const char *beside)

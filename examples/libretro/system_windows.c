@@ -81,11 +81,22 @@ static wchar_t *whole_path(const char *path)
     return whole;
 }
 
+/* A damaged library, or one for other processors, is refused in words: Windows would show a window that waits for somebody. */
+static void *load_quietly(const wchar_t *whole, DWORD how, DWORD *error)
+{
+    DWORD before = 0;
+    SetThreadErrorMode(SEM_FAILCRITICALERRORS, &before);
+    void *library = (void *)LoadLibraryExW(whole, NULL, how);
+    *error = library ? 0 : GetLastError();
+    SetThreadErrorMode(before, NULL);
+    return library;
+}
+
 static void *load(const char *path, const wchar_t *whole, char *why, size_t why_bytes)
 {
-    void *library = whole ? (void *)LoadLibraryExW(whole, NULL, LOAD_WITH_ALTERED_SEARCH_PATH) : NULL;
-    if (library) return library;
-    return refuse(path, whole ? GetLastError() : ERROR_INVALID_NAME, why, why_bytes);
+    DWORD error = ERROR_INVALID_NAME;
+    void *library = whole ? load_quietly(whole, LOAD_WITH_ALTERED_SEARCH_PATH, &error) : NULL;
+    return library ? library : refuse(path, error, why, why_bytes);
 }
 
 void *system_library_open(const char *path, char *why, size_t why_bytes)
@@ -96,15 +107,36 @@ void *system_library_open(const char *path, char *why, size_t why_bytes)
     return library;
 }
 
+/* To be deleted and freed. NULL: error says why. */
+static wchar_t *copy_of(const wchar_t *whole, DWORD *error)
+{
+    wchar_t folder[MAX_PATH + 2], *name = calloc(MAX_PATH + 1, sizeof *name);
+    DWORD units = GetTempPathW(MAX_PATH + 2, folder); /* the room it wants, where that is too little */
+    *error = !name ? ERROR_NOT_ENOUGH_MEMORY : units > MAX_PATH + 1 ? ERROR_FILENAME_EXCED_RANGE : 0;
+    if (!*error && (!units || !GetTempFileNameW(folder, L"exp", 0, name) || !CopyFileW(whole, name, FALSE)))
+        *error = GetLastError();
+    if (!*error) return name;
+    if (name && *name) DeleteFileW(name);
+    return free(name), NULL;
+}
+
+/* What the copy needs is looked for beside the core, not in the folder for temporary files, where anybody may put one. */
+static void *load_copy(const wchar_t *whole, const wchar_t *name, DWORD *error)
+{
+    wchar_t *folder = _wcsdup(whole), *slash = folder ? wcsrchr(folder, L'\\') : NULL;
+    if (slash) slash[1] = 0;
+    DLL_DIRECTORY_COOKIE beside = slash ? AddDllDirectory(folder) : NULL;
+    free(folder);
+    void *library = load_quietly(name, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, error);
+    if (beside) RemoveDllDirectory(beside);
+    return library;
+}
+
 static void *open_copy(const char *path, const wchar_t *whole, void **copy, char *why, size_t why_bytes)
 {
-    wchar_t folder[MAX_PATH + 1], *name = malloc(MAX_PATH * sizeof *name);
-    void *library = NULL;
-    DWORD error = 0;
-    if (!name || !GetTempPathW(MAX_PATH + 1, folder) || !GetTempFileNameW(folder, L"exp", 0, name) ||
-        !CopyFileW(whole, name, FALSE) ||
-        !(library = LoadLibraryExW(name, NULL, LOAD_WITH_ALTERED_SEARCH_PATH)))
-        error = GetLastError();
+    DWORD error;
+    wchar_t *name = copy_of(whole, &error);
+    void *library = name ? load_copy(whole, name, &error) : NULL;
     if (library) return *copy = name, library;
     if (name) DeleteFileW(name);
     free(name);
@@ -278,7 +310,7 @@ const char *system_variable(const char *name)
     free(known[at].value);
     known[at].value = NULL;
     DWORD room = GetEnvironmentVariableW(wide_name, NULL, 0);
-    if (room) value = malloc((size_t)room * sizeof *value);
+    if (room) value = calloc(room, sizeof *value); /* another thread may take the variable away meanwhile */
     if (value && GetEnvironmentVariableW(wide_name, value, room) < room) known[at].value = narrow_of(value);
     free(value);
     return known[at].value;
@@ -287,11 +319,22 @@ const char *system_variable(const char *name)
 /* C's streams have numbers of their own, whatever the handles are. */
 void system_hold_streams(void) {}
 
+/* A core with a C run-time of its own keeps the handle that it finds, for good: one that stays open. Another file may get the
+ * number of a closed handle, and what the core prints would go into it. */
+static void show_nowhere(void)
+{
+    static HANDLE forever = INVALID_HANDLE_VALUE;
+    if (forever == INVALID_HANDLE_VALUE)
+        forever = CreateFileW(L"NUL", GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL, OPEN_EXISTING,
+                              0, NULL);
+    SetStdHandle(STD_OUTPUT_HANDLE, forever);
+}
+
 int system_silence(void)
 {
     fflush(stdout);
     int kept = _dup(1), nowhere = _open("NUL", _O_WRONLY);
-    if (kept >= 0 && nowhere >= 0) _dup2(nowhere, 1);
+    if (kept >= 0 && nowhere >= 0 && !_dup2(nowhere, 1)) show_nowhere();
     if (nowhere >= 0) _close(nowhere);
     return kept;
 }
@@ -300,7 +343,7 @@ void system_speak(int kept)
 {
     fflush(stdout);
     if (kept < 0) return;
-    _dup2(kept, 1);
+    if (!_dup2(kept, 1)) SetStdHandle(STD_OUTPUT_HANDLE, (HANDLE)_get_osfhandle(1));
     _close(kept);
 }
 
@@ -322,11 +365,11 @@ int64_t system_now_ns(void)
 /* Sleep() counts in clock ticks of up to 15.6 ms, a frame: a timer of high resolution does not (Windows 10 1803 and later). */
 void system_sleep_ns(int64_t ns)
 {
-    static HANDLE timer;
     LARGE_INTEGER due = {.QuadPart = -(ns + 99) / 100}; /* from now, in units of 100 ns */
     if (ns <= 0) return;
-    if (!timer) timer = CreateWaitableTimerExW(NULL, NULL, 2 /* high resolution */, TIMER_ALL_ACCESS);
+    HANDLE timer = CreateWaitableTimerExW(NULL, NULL, 2 /* high resolution */, TIMER_ALL_ACCESS);
     if (!timer || !SetWaitableTimer(timer, &due, 0, NULL, NULL, FALSE) ||
         WaitForSingleObject(timer, INFINITE) != WAIT_OBJECT_0)
         Sleep((DWORD)(ns / 1000000));
+    if (timer) CloseHandle(timer);
 }

@@ -42,8 +42,8 @@ void system_arguments(int *argc, char ***argv)
 /* The pipe is a handle, and no number of C's streams. */
 void system_hold_streams(void) {}
 
-/* In a thread of its own. A console that is closed, or a user who logs off, ends the program when this returns: it has the
- * seconds that Windows gives it, and main is done before. */
+/* In a thread of its own. A console that is closed ends the program when this returns: it has the seconds that Windows gives it,
+ * and main is done before. */
 static BOOL WINAPI handle(DWORD event)
 {
     on_stop();
