@@ -654,7 +654,8 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "sets") == 0) return sets();
     writes = argc >= 3 && strcmp(argv[1], "write") == 0;
     if (!writes && (argc < 4 || strcmp(argv[1], "go-on") != 0)) {
-        fprintf(stderr, "bits write FOLDER [ISA [THREADS]], bits go-on FOLDER TO [ISA [THREADS]], bits sets\n");
+        fprintf(stderr,
+                "bits write FOLDER [ISA [THREADS]], bits go-on FOLDER TO [ISA [THREADS]], bits sets\n");
         return 2;
     }
     from_folder = argv[2], to_folder = argv[writes ? 2 : 3];
