@@ -364,7 +364,8 @@ reader=$!
   [ $RANK = 0 ] && exec yes; while [ "$(wc -c <stuck_logs/rank-0.log)" -lt 200000 ]; do sleep 0.01; done; exit 75' >stuck 2>err &
 launch=$!
 until_true '[ -s pid.1 ] && gone $(cat pid.0) && gone $(cat pid.1)'
-kill -TERM $launch
+# a first one may come before launch knows that all have ended, then it is that of the ranks
+until_true 'kill -TERM $launch; [ "$(state $launch)" = Z ]'
 end 75 "a reader who does not read"
 kill $reader
 # nor one that has gone: ranks go on to their end
