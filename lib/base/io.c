@@ -142,14 +142,20 @@ static int32_t write_on(void *user, void *file, const void *data, size_t bytes, 
     return 0;
 }
 
+static int32_t sync_descriptor(int descriptor)
+{
+#ifdef F_FULLFSYNC
+    /* macOS: fsync leaves it in the cache of the drive ("man 2 fsync"); some file systems know nothing else. */
+    if (fcntl(descriptor, F_FULLFSYNC) == 0) return 0;
+    if (errno != ENOTSUP && errno != EOPNOTSUPP && errno != EINVAL && errno != ENOTTY) return errno;
+#endif
+    return fsync(descriptor) == 0 ? 0 : errno;
+}
+
 static int32_t sync_file(void *user, void *file)
 {
     (void)user;
-#ifdef F_FULLFSYNC
-    /* macOS: fsync leaves it in the cache of the drive ("man 2 fsync"); some file systems know nothing else. */
-    if (fcntl(unpack(file), F_FULLFSYNC) == 0) return 0;
-#endif
-    return fsync(unpack(file)) == 0 ? 0 : errno;
+    return sync_descriptor(unpack(file));
 }
 
 /* The descriptor is gone whatever close says, after EINTR too (Linux). */
@@ -183,9 +189,9 @@ static int32_t sync_folder(void *user, const char *path)
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return errno;
     /* Some network file systems cannot sync a folder and say EINVAL: there is no more to be done there. */
-    int32_t rc = fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
+    const int32_t rc = sync_descriptor(descriptor);
     close(descriptor);
-    return rc;
+    return rc == EINVAL ? 0 : rc;
 }
 
 static int32_t list_folder(void *user, const char *folder, int32_t (*name)(void *to, const char *name),

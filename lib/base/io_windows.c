@@ -5,9 +5,8 @@
 #include <errno.h>
 
 #define LARGEST_TRANSFER ((size_t)1 << 30)
-#define CREATE_ATTEMPTS  16
 /* Whoever looks at new files (virus scanners, indexers) holds them for moments: half a second in all. */
-#define RENAME_ATTEMPTS  10
+#define ATTEMPTS         10
 
 /* <winbase.h> of some SDKs lacks them (FILE_RENAME_INFO and FILE_DISPOSITION_INFO_EX, Windows 10 1607 and 1709). */
 #define RENAME_INFO_EX         ((FILE_INFO_BY_HANDLE_CLASS)22)
@@ -30,6 +29,11 @@ static int32_t last_errno(void)
     return xph_windows_errno(GetLastError());
 }
 
+static void pause_before(int attempt)
+{
+    if (attempt > 0) Sleep(1u << (attempt - 1));
+}
+
 /* Links and junctions stand for another file; other reparse points are files that a driver keeps elsewhere. */
 static int32_t kind_of_reparse(const wchar_t *path, int32_t *kind)
 {
@@ -41,8 +45,11 @@ static int32_t kind_of_reparse(const wchar_t *path, int32_t *kind)
     return 0;
 }
 
+/* With a separator at the end what a link leads to is meant, as on POSIX. */
 static int32_t kind_of_wide(const wchar_t *path, int32_t *kind)
 {
+    const size_t length = wcslen(path);
+    const bool beyond = length > 0 && path[length - 1] == L'\\';
     const DWORD attributes = GetFileAttributesW(path);
     if (attributes == INVALID_FILE_ATTRIBUTES) {
         const int32_t rc = last_errno();
@@ -51,7 +58,7 @@ static int32_t kind_of_wide(const wchar_t *path, int32_t *kind)
         return 0;
     }
     *kind = attributes & FILE_ATTRIBUTE_DIRECTORY ? EXPHIL_IO_FOLDER : EXPHIL_IO_FILE;
-    return attributes & FILE_ATTRIBUTE_REPARSE_POINT ? kind_of_reparse(path, kind) : 0;
+    return attributes & FILE_ATTRIBUTE_REPARSE_POINT && !beyond ? kind_of_reparse(path, kind) : 0;
 }
 
 static int32_t kind_of(void *user, const char *path, int32_t *kind)
@@ -100,16 +107,28 @@ static HANDLE open_alone(const wchar_t *path, DWORD creation)
                        creation, FILE_ATTRIBUTE_NORMAL | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
 }
 
+/* Why a name could not be had. EAGAIN: its file is deleted, but somebody who looks at it keeps it; Windows says of it that
+ * access is denied, and the NT status that the deletion is pending. */
+static int32_t why_taken(void)
+{
+    const DWORD code = GetLastError();
+    const LONG delete_pending = (LONG)0xC0000056; /* STATUS_DELETE_PENDING */
+    LONG(WINAPI * last_status)(void) = NULL;
+    xph_ntdll("RtlGetLastNtStatus", &last_status);
+    if (code == ERROR_ACCESS_DENIED && last_status && last_status() == delete_pending) return EAGAIN;
+    return code == ERROR_DELETE_PENDING ? EAGAIN : xph_windows_errno(code);
+}
+
 /* Takes away what a killed writer left; a living writer has it open. */
 static int32_t remove_stale(const wchar_t *path)
 {
-    int32_t kind = EXPHIL_IO_ABSENT, rc = kind_of_wide(path, &kind);
-    if (rc) return rc;
+    int32_t kind = EXPHIL_IO_ABSENT, rc = 0;
+    if (kind_of_wide(path, &kind) != 0) return why_taken();
     if (kind == EXPHIL_IO_ABSENT) return 0;
     if (kind != EXPHIL_IO_FILE) return EEXIST;
     HANDLE handle = open_alone(path, OPEN_EXISTING);
     if (handle == INVALID_HANDLE_VALUE) {
-        rc = last_errno();
+        rc = why_taken();
         return rc == ENOENT ? 0 : rc;
     }
     rc = delete_opened(handle);
@@ -117,12 +136,12 @@ static int32_t remove_stale(const wchar_t *path)
     return rc;
 }
 
-/* A new file of our own. EAGAIN: the name was taken and is free now. */
+/* A new file of our own. EAGAIN: the name was taken and is free now, or soon. */
 static int32_t create_once(const wchar_t *path, void **file)
 {
     HANDLE handle = open_alone(path, CREATE_NEW);
     if (handle == INVALID_HANDLE_VALUE) {
-        int32_t rc = last_errno();
+        int32_t rc = why_taken();
         if (rc != EEXIST) return rc;
         rc = remove_stale(path);
         return rc ? rc : EAGAIN;
@@ -141,7 +160,10 @@ static int32_t open_file(void *user, const char *path, int32_t mode, void **file
     if (mode == EXPHIL_IO_READ) {
         rc = open_existing(wide, file);
     } else {
-        for (int i = 0; i < CREATE_ATTEMPTS && rc == EAGAIN; i++) rc = create_once(wide, file);
+        for (int i = 0; i < ATTEMPTS && rc == EAGAIN; i++) {
+            pause_before(i);
+            rc = create_once(wide, file);
+        }
         if (rc == EAGAIN) rc = EBUSY;
     }
     xph_wide_free(wide);
@@ -248,8 +270,8 @@ static int32_t rename_file(void *user, const char *from, const char *to)
     wchar_t *wide = xph_wide_path(from, &rc), *target = wide ? xph_wide_path(to, &rc) : NULL;
     const bool refused = target && read_only(target);
     if (refused) rc = EACCES;
-    for (int i = 0; target && !refused && i < RENAME_ATTEMPTS; i++) {
-        if (i > 0) Sleep(1u << (i - 1));
+    for (int i = 0; target && !refused && i < ATTEMPTS; i++) {
+        pause_before(i);
         rc = rename_once(wide, target);
         if (rc != EBUSY && rc != EACCES) break;
     }

@@ -3,6 +3,18 @@
 
 #include <stdio.h>
 
+/* A damaged library or one of another processor is an error to the caller, and no box that waits for somebody to click. */
+static HMODULE load(const wchar_t *path, DWORD flags)
+{
+    DWORD before = 0;
+    const BOOL quiet = SetThreadErrorMode(GetThreadErrorMode() | SEM_FAILCRITICALERRORS, &before);
+    HMODULE module = LoadLibraryExW(path, NULL, flags);
+    const DWORD code = GetLastError();
+    if (quiet) SetThreadErrorMode(before, NULL);
+    SetLastError(code);
+    return module;
+}
+
 static HMODULE open_absolute(const char *path)
 {
     int32_t rc = 0;
@@ -12,8 +24,7 @@ static HMODULE open_absolute(const char *path)
         return NULL;
     }
     /* What the library itself needs may lie beside it. */
-    HMODULE module =
-        LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    HMODULE module = load(wide, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     xph_wide_free(wide);
     return module;
 }
@@ -31,7 +42,7 @@ static HMODULE open_named(const char *name)
     }
     int32_t rc = 0;
     wchar_t *wide = module ? NULL : xph_wide(name, &rc);
-    if (wide) module = LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    if (wide) module = load(wide, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     xph_wide_free(wide);
     return module;
 }

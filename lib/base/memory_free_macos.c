@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include <mach/mach.h>
+#include <mach/vm_page_size.h>
 
 int64_t xph_memory_free(const char *root)
 {
@@ -12,5 +13,6 @@ int64_t xph_memory_free(const char *root)
     const kern_return_t rc = host_statistics64(host, HOST_VM_INFO64, (host_info64_t)&pages, &count);
     mach_port_deallocate(mach_task_self(), host);
     if (rc != KERN_SUCCESS) return 0;
-    return ((int64_t)pages.free_count + (int64_t)pages.inactive_count) * (int64_t)vm_page_size;
+    /* The kernel's pages: under Rosetta the program's own are smaller. */
+    return ((int64_t)pages.free_count + (int64_t)pages.inactive_count) * (int64_t)vm_kernel_page_size;
 }

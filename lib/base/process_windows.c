@@ -35,7 +35,13 @@ int64_t xph_environment(const char *name, char *value, size_t bytes)
     wchar_t *wide = xph_wide(name, &rc);
     const DWORD room = wide ? GetEnvironmentVariableW(wide, NULL, 0) : 0;
     wchar_t *text = room ? HeapAlloc(GetProcessHeap(), 0, room * sizeof *text) : NULL;
-    if (text && GetEnvironmentVariableW(wide, text, room) < room) {
+    if (text) {
+        text[0] = L'\0';
+        SetLastError(ERROR_SUCCESS); /* of an empty value 0 comes back too */
+    }
+    /* Another thread may have changed it since, or taken it away. */
+    const DWORD got = text ? GetEnvironmentVariableW(wide, text, room) : 0;
+    if (text && got < room && (got > 0 || GetLastError() == ERROR_SUCCESS)) {
         length = WideCharToMultiByte(CP_UTF8, 0, text, -1, NULL, 0, NULL, NULL) - 1;
         if (!xph_narrow(text, value, bytes)) value[0] = '\0';
     }

@@ -66,6 +66,13 @@ int32_t xph_windows_errno(uint32_t code)
     return EIO;
 }
 
+void xph_ntdll(const char *name, void *function)
+{
+    HMODULE module = GetModuleHandleW(L"ntdll.dll");
+    FARPROC found = module ? GetProcAddress(module, name) : NULL;
+    memcpy(function, &found, sizeof found);
+}
+
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
 static wchar_t *wide_memory(size_t characters, int32_t *rc)
@@ -158,33 +165,53 @@ static const wchar_t *behind_drive(const wchar_t *path)
     return letter && path[1] == L':' ? path + 2 : path;
 }
 
+/* \\?\, with either separator. */
+static bool verbatim(const wchar_t *path)
+{
+    return separator(path[0]) && separator(path[1]) && path[2] == L'?' && separator(path[3]);
+}
+
+/* Puts \\?\ before the absolute path at whole + HEAD_ROOM. What it is shows there only: a relative path or \x may lead to a
+ * server, or to \\?\ itself, when the current folder does. */
+#define HEAD_ROOM 7
+static bool put_head(wchar_t *whole)
+{
+    const wchar_t *path = whole + HEAD_ROOM, *head = L"\\\\?\\";
+    if (verbatim(path)) {
+        head = L"";
+    } else if (separator(path[0]) && separator(path[1])) {
+        if (path[2] == L'.') return false; /* a device */
+        head = L"\\\\?\\UNC\\";
+        path += 2;
+    }
+    const size_t before = wcslen(head);
+    memmove(whole + before, path, (wcslen(path) + 1) * sizeof *path);
+    memcpy(whole, head, before * sizeof *head);
+    return true;
+}
+
 static wchar_t *whole_path(const wchar_t *path, int32_t *rc)
 {
-    const bool server = separator(path[0]) && separator(path[1]);
-    const wchar_t *head = server ? L"\\\\?\\UNC" : L"\\\\?\\"; /* the first two of a server's path go */
-    const size_t before = wcslen(head);
     const DWORD room = GetFullPathNameW(path, 0, NULL, NULL);
-    wchar_t *whole = room ? wide_memory(before + room, rc) : NULL;
+    wchar_t *whole = room ? wide_memory(HEAD_ROOM + room, rc) : NULL;
     if (!room) *rc = xph_windows_errno(GetLastError());
     if (!whole) return NULL;
-    const DWORD length = GetFullPathNameW(path, room, whole + before, NULL);
-    if (length == 0 || length >= room) { /* the current folder has changed meanwhile */
-        *rc = EINVAL;
-        xph_wide_free(whole);
-        return NULL;
-    }
-    if (server) memmove(whole + before, whole + before + 1, length * sizeof *whole);
-    memcpy(whole, head, before * sizeof *whole);
-    return whole;
+    const DWORD length = GetFullPathNameW(path, room, whole + HEAD_ROOM, NULL);
+    /* Longer than its room: the current folder has changed meanwhile. */
+    if (length > 0 && length < room && put_head(whole)) return whole;
+    *rc = EINVAL;
+    xph_wide_free(whole);
+    return NULL;
 }
 
 wchar_t *xph_wide_path(const char *path, int32_t *rc)
 {
     wchar_t *wide = xph_wide(path, rc), *whole = NULL;
     if (!wide) return NULL;
-    if (wcsncmp(wide, L"\\\\?\\", 4) == 0) { /* as it is */
-        const wchar_t *rest = behind_drive(wide + 4);
-        if (plain_names(rest)) return wide;
+    if (verbatim(wide)) { /* as it is; to Windows a / in it is a letter, to the library a separator */
+        for (wchar_t *c = wide; *c; c++)
+            if (*c == L'/') *c = L'\\';
+        if (plain_names(behind_drive(wide + 4))) return wide;
         *rc = EINVAL;
     } else if (!*wide) {
         *rc = ENOENT;

@@ -15,6 +15,8 @@
 #include <windows.h>
 
 int32_t xph_windows_errno(uint32_t code); /* of GetLastError */
+/* Fills the pointer to a function at `function` with one of ntdll.dll, which no import library need have; NULL: there is none. */
+void xph_ntdll(const char *name, void *function);
 
 /* Memory of the process heap: UTF-16 of a text in UTF-8, *rc an errno value where it is NULL. */
 wchar_t *xph_wide(const char *text, int32_t *rc);

@@ -521,6 +521,15 @@ static void a_temporary_that_others_hold_is_busy(void **state)
     CloseHandle(other);
     assert_generation(path, 1);
     assert_saves(path, 2);
+    /* Deleted, and kept by somebody who looks at it: the name is waited for. */
+    other = CreateFileW(wide_of(temporary_of(path)), GENERIC_READ | DELETE,
+                        FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, CREATE_NEW,
+                        FILE_ATTRIBUTE_NORMAL, NULL);
+    FILE_DISPOSITION_INFO gone = {.DeleteFile = TRUE};
+    assert_true(SetFileInformationByHandle(other, FileDispositionInfo, &gone, sizeof gone));
+    assert_refused(path, EXPHIL_E_BUSY, EBUSY, EBUSY);
+    CloseHandle(other);
+    assert_saves(path, 2);
     /* A folder of that name is not taken away. */
     assert_true(CreateDirectoryW(wide_of(temporary_of(path)), NULL));
     assert_refused(path, EXPHIL_E_IO, EEXIST, EEXIST);
@@ -586,12 +595,43 @@ static void slashes_and_dots_lead_where_they_say(void **state)
     /* Relative, from the current folder. */
     wchar_t before[PATH];
     assert_true(GetCurrentDirectoryW(PATH, before) < PATH);
-    assert_true(SetCurrentDirectoryW(wide_of(place("in")) + 4)); /* without \\?\ */
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(SetCurrentDirectoryW(wide_of(place("in")) + (i ? 0 : 4))); /* without \\?\, and with it */
+        assert_saves("relative.bin", 5 + 2 * i);
+        assert_saves("../up.bin", 6 + 2 * i);
+        assert_true(SetCurrentDirectoryW(before));
+        assert_generation(place("in\\relative.bin"), 5 + 2 * i);
+        assert_generation(place("up.bin"), 6 + 2 * i);
+    }
+}
+
+/* wine's servers are folders of its own; on Windows shares are made by administrators. */
+static void a_current_folder_may_be_on_a_share(void **state)
+{
+    char *(*name_of)(const wchar_t *) = NULL;
+    const FARPROC found = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "wine_get_unix_file_name");
+    memcpy(&name_of, &found, sizeof name_of);
+    if (!name_of) print_message("SKIPPED: shares are made under wine only\n");
+    if (!name_of) skip();
+    wchar_t servers[PATH], server[PATH], before[PATH], share[PATH];
+    const char *drive = name_of(L"C:\\");
+    swprintf(servers, PATH, L"\\\\?\\unix%.*hs\\unc", (int)(strstr(drive, "/c:") - drive), drive);
+    for (wchar_t *c = servers; (c = wcschr(c, L'/'));) *c = L'\\';
+    CreateDirectoryW(servers, NULL);
+    swprintf(server, PATH, L"%ls\\exphil-%lu", servers, GetCurrentProcessId());
+    swprintf(share, PATH, L"\\\\exphil-%lu\\share", GetCurrentProcessId());
+    CreateDirectoryW(server, NULL); /* there from a run that failed, maybe: numbers of processes come again */
+    CreateDirectoryW(share, NULL);
+    wcscat(share, L"\\in");
+    CreateDirectoryW(share, NULL);
+    assert_true(GetCurrentDirectoryW(PATH, before) < PATH && SetCurrentDirectoryW(share));
     assert_saves("relative.bin", 5);
     assert_saves("../up.bin", 6);
+    wcscat(share, L"\\relative.bin");
+    assert_true(GetFileAttributesW(share) != INVALID_FILE_ATTRIBUTES);
+    assert_int_equal(wcsncmp(wide_of("\\up.bin"), L"\\\\?\\UNC\\exphil-", 15), 0);
     assert_true(SetCurrentDirectoryW(before));
-    assert_generation(place("in\\relative.bin"), 5);
-    assert_generation(place("up.bin"), 6);
+    remove_all(server);
 }
 
 /* Longer than MAX_PATH, in every place. */
@@ -609,12 +649,13 @@ static void long_paths_are_paths(void **state)
     snprintf(path + strlen(path), sizeof path - strlen(path), "\\long.bin");
     assert_true(strlen(path) > 2 * MAX_PATH);
     assert_saves(path, 7);
-    for (char *c = path; *c; c++)
-        if (*c == '\\') *c = '/';
+    for (char *c = path; (c = strchr(c, '\\'));) *c = '/';
     assert_saves(path, 8);
     char exact[PATH];
     assert_true(xph_narrow(wide_of(path), exact, sizeof exact));
     assert_saves(exact, 9); /* with \\?\ */
+    for (char *c = exact; (c = strchr(c, '\\'));) *c = '/';
+    assert_saves(exact, 10);
     /* A name of more than 255 characters is none. */
     char name[300];
     memset(name, 'n', sizeof name - 1);
@@ -661,14 +702,22 @@ static void folders_are_listed_in_utf8(void **state)
     assert_saves(place("list\\b.games"), 1);
     assert_saves(place("list\\\xC3\xA9.games"), 1);
     assert_saves(place("list\\a.other"), 1);
-    char slashed[PATH];
-    snprintf(slashed, sizeof slashed, "%s/", place("list"));
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(xph_folder_list(context, i ? slashed : place("list"), ".games", &found, NULL),
-                         EXPHIL_OK);
+    char spelled
+        [4][PATH]; /* as it is, with a separator at the end, with \\?\, and that with the other separator */
+    snprintf(spelled[0], PATH, "%s", place("list"));
+    snprintf(spelled[1], PATH, "%s/", spelled[0]);
+    assert_true(xph_narrow(wide_of(spelled[0]), spelled[2], PATH));
+    memcpy(spelled[3], spelled[2], PATH);
+    for (char *c = spelled[3]; (c = strchr(c, '\\'));) *c = '/';
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(xph_folder_list(context, spelled[i], ".games", &found, NULL), EXPHIL_OK);
         assert_int_equal(found.count, 2);
         assert_string_equal(found.names[0], "b.games");
         assert_string_equal(found.names[1], "\xC3\xA9.games");
+        size_t bytes = 0; /* the library puts a / between them */
+        char *joined = xph_path_join(context, spelled[i], found.names[1], &bytes);
+        assert_generation(joined, 1);
+        xph_free(context, joined, bytes);
         xph_folder_free(&found);
     }
     assert_int_equal(xph_folder_list(context, place("none"), "", &found, &error), EXPHIL_E_IO);
@@ -741,6 +790,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_folder_is_no_file),
         cmocka_unit_test(any_good_name_will_do),
         cmocka_unit_test(slashes_and_dots_lead_where_they_say),
+        cmocka_unit_test(a_current_folder_may_be_on_a_share),
         cmocka_unit_test(long_paths_are_paths),
         cmocka_unit_test(surprising_names_are_refused),
         cmocka_unit_test(folders_are_listed_in_utf8),
