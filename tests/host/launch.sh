@@ -363,7 +363,7 @@ reader=$!
 "$exphil" launch -n 2 --grace 0.05 --max-restarts 0 --log-dir stuck_logs -- sh -c 'echo $$ >pid.$RANK
   [ $RANK = 0 ] && exec yes; while [ "$(wc -c <stuck_logs/rank-0.log)" -lt 200000 ]; do sleep 0.01; done; exit 75' >stuck 2>err &
 launch=$!
-until_true '[ -s pid.1 ] && gone $(cat pid.0) && gone $(cat pid.1)'
+until_true '[ -s pid.0 ] && [ -s pid.1 ] && gone $(cat pid.0) && gone $(cat pid.1)'
 # a first one may come before launch knows that all have ended, then it is that of the ranks
 until_true 'kill -TERM $launch; [ "$(state $launch)" = Z ]'
 end 75 "a reader who does not read"
