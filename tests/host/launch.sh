@@ -365,7 +365,7 @@ reader=$!
 launch=$!
 until_true '[ -s pid.0 ] && [ -s pid.1 ] && gone $(cat pid.0) && gone $(cat pid.1)'
 # a first one may come before launch knows that all have ended, then it is that of the ranks
-until_true 'kill -TERM $launch; [ "$(state $launch)" = Z ]'
+until_true '! kill -TERM $launch 2>/dev/null || [ "$(state $launch)" = Z ]'
 end 75 "a reader who does not read"
 kill $reader
 # nor one that has gone: ranks go on to their end
