@@ -21,10 +21,11 @@ RANKS = 3
 ENDED = (3, 14, 142)  # by exphil_mpi_abort(3), or by the alarm that it sets, on a machine that is slow
 
 
-def launch(command):
-    """Status and seconds; None: it hangs."""
+def launch(command, folder):
+    """Status and seconds; None: it hangs. What is left of one launch of Open MPI takes folders from under the next."""
     began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+    environment = {**os.environ, "OMPI_MCA_orte_tmpdir_base": folder}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                start_new_session=True)
     try:
         said = process.communicate(timeout=HANGS_S)[0]
@@ -64,7 +65,7 @@ def main():
         longest, reported = 0.0, 0
         for seed in range(given.first, given.first + given.times):
             with tempfile.TemporaryDirectory() as folder:
-                status, seconds, said = launch([*given.mpirun, str(given.faulty), kind, str(seed), folder])
+                status, seconds, said = launch([*given.mpirun, str(given.faulty), kind, str(seed), folder], folder)
                 told = {path.name: path.read_text() for path in pathlib.Path(folder).iterdir() if path.name.isdigit()}
             why = wrong(kind, status, told, given.tolerant)
             if not why and seconds > given.within:

@@ -39,6 +39,11 @@ def check(fine, text):
         print("FAILED:", text)
 
 
+def apart():
+    """An environment for one launch. Open MPI's daemons share a folder, and what is left of a launch takes it from under the next."""
+    return {**os.environ, "OMPI_MCA_orte_tmpdir_base": tempfile.mkdtemp(dir=work)}
+
+
 class Launch:
     """Ranks in a folder; options that differ from rank to rank are a list for each of them."""
 
@@ -50,7 +55,7 @@ class Launch:
         for i, part in enumerate(parts):
             words += [":"] * (i > 0) + ["-n", str(1 if each else ranks), EXPHIL, "train", "--mpi", *SMALL, "--out", "p.st", "--log",
                                         "log", *part]
-        self.process = subprocess.Popen(words, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(words, cwd=self.folder, env=apart(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def wait_for_lines(self, count):
@@ -193,7 +198,7 @@ def ranks_are_one():
     # All that is to be said is said once.
     options = [word for word in SMALL if word != "--quiet"]
     said = subprocess.run([mpirun, "-n", "3", EXPHIL, "train", "--mpi", *options, "--updates", "3", "--out", "p.st", *GAMES],
-                          cwd=work / "said", capture_output=True, text=True, stdin=subprocess.DEVNULL).stderr
+                          cwd=work / "said", env=apart(), capture_output=True, text=True, stdin=subprocess.DEVNULL).stderr
     check(said.count("sequences at a time on 3 ranks") == 1 and "  3 ranks  " in said, f"progress: {said}")
 
 
@@ -249,7 +254,7 @@ def refused():
 
 def bench(*words, ranks=2, status=0):
     """What exphil bench says; a hang ends the test."""
-    got = subprocess.run([mpirun, "-n", str(ranks), EXPHIL, "bench", *words], cwd=work, stdin=subprocess.DEVNULL,
+    got = subprocess.run([mpirun, "-n", str(ranks), EXPHIL, "bench", *words], cwd=work, env=apart(), stdin=subprocess.DEVNULL,
                          capture_output=True, text=True, timeout=HANGS_S)
     check(got.returncode == status, f"bench {' '.join(words)}: ended with {got.returncode}, not {status}: {got.stderr}")
     return got
@@ -481,8 +486,6 @@ for module, mpirun in MPIS:
             print(f"SKIPPED: no {module} with {mpirun}: exphil train --mpi is untested with it")
             continue
         os.environ["EXPHIL_MPI_LIBRARY"] = made
-        # Open MPI's daemons share a folder, and one that ends takes it from under another suite's.
-        os.environ["OMPI_MCA_orte_tmpdir_base"] = folder
         for seed in (1, 2, 3):
             subprocess.run([EXPHIL, "drill", "--frames", "400", "--seed", str(seed), "--out", work / f"{seed}.slp"], check=True,
                            stdout=subprocess.DEVNULL)
