@@ -336,7 +336,7 @@ static double give_heads_grad(card *c, const shape *s, void *args)
     g->dv = floats_out(c, LOGITS * TRUNK);
     g->dbias = floats_out(c, LOGITS);
     g->de = floats_out(c, LOGITS * TRUNK);
-    return moved(s, 2.0 * TRUNK + LOGITS);
+    return moved(s, (double)(2 * TRUNK + LOGITS));
 }
 
 static double give_loss(card *c, const shape *s, void *args)
@@ -353,7 +353,7 @@ static double give_loss(card *c, const shape *s, void *args)
     a.sums = card_zeros(c, LOGIT_HEADS * sizeof(double));
     a.rows_loss = card_zeros(c, (size_t)(rows * LOGIT_HEADS) * sizeof(double));
     *(xph_loss_args *)args = a;
-    return moved(s, 2.0 * LOGITS) + rows_of(s) * 12.0 * LOGIT_HEADS;
+    return moved(s, (double)(2 * LOGITS)) + rows_of(s) * (double)(12 * LOGIT_HEADS);
 }
 
 /* ---- over arenas: width numbers ---- */

@@ -92,7 +92,7 @@ static double play(exphil_context *context, const exphil_model *model, double *h
         must(exphil_session_step_row(session, floats, ids, NULL, action));
         world.step(world.user, 0, LANES, action, floats, ids, reward, end);
         for (int64_t i = 0; i < LANES; i++) {
-            net[i] += 1000.0 * (double)reward[i] / PLAYED;
+            net[i] += 1000.0 * (double)reward[i] / (double)PLAYED;
             if (!end[i]) continue;
             world.reset(world.user, i, 0x5C0F0000u + (uint64_t)(t * LANES + i), floats + i * FLOATS, ids);
             must(exphil_session_reset(session, i));
@@ -100,9 +100,9 @@ static double play(exphil_context *context, const exphil_model *model, double *h
     }
     exphil_session_destroy(session);
     exphil_world_destroy(&world);
-    for (int i = 0; i < LANES; i++) mean += net[i] / LANES;
+    for (int i = 0; i < LANES; i++) mean += net[i] / (double)LANES;
     for (int i = 0; i < LANES; i++) square += (net[i] - mean) * (net[i] - mean) / (LANES - 1);
-    *half = 1.96 * sqrt(square / LANES);
+    *half = 1.96 * sqrt(square / (double)LANES);
     return mean;
 }
 

@@ -6,6 +6,4 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-# Programs are static: a thread of a dynamic one never begins under qemu 7.2.
-set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)
