@@ -103,7 +103,10 @@ static exphil_dataset *games_dataset(exphil_context *on, int count, int32_t last
     exphil_games *games = NULL;
     exphil_dataset *dataset = NULL;
     remove(test_path("plan.games"));
-    OK(exphil_games_create(on, test_path("plan.games"), &config, &writer, error));
+    if (exphil_games_create(on, test_path("plan.games"), &config, &writer, NULL) == EXPHIL_E_UNSUPPORTED) {
+        config.stored = 1; /* there is no libzstd */
+        OK(exphil_games_create(on, test_path("plan.games"), &config, &writer, error));
+    }
     for (int i = 0; i < count; i++) {
         slp_writer made;
         slp_begin(&made, &slp_layouts[SLP_NEWEST], true);

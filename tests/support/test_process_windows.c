@@ -33,8 +33,11 @@ test_process test_start_self(const char *const *arguments)
         used = more < 0 ? -1 : used + more;
     }
     assert_true(used > 0);
-    if (!CreateProcessW(self, command, NULL, NULL, FALSE, 0, NULL, NULL, &start, &made))
-        fail_msg("CreateProcess: error %lu", GetLastError());
+    /* wine, not Windows, at times has an internal error where another process is just ending. */
+    for (int tries = 0; !CreateProcessW(self, command, NULL, NULL, FALSE, 0, NULL, NULL, &start, &made); tries++) {
+        if (GetLastError() != ERROR_INTERNAL_ERROR || tries == 20) fail_msg("CreateProcess: error %lu", GetLastError());
+        Sleep(50);
+    }
     CloseHandle(made.hThread);
     return (test_process)made.hProcess;
 }

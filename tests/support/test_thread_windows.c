@@ -81,7 +81,10 @@ void test_lock_wake(test_lock *lock)
     WakeAllConditionVariable(&lock->changed);
 }
 
-/* What a stack was asked for is told by its committed pages, the lowest of which is the guard that moves down before them. */
+/* A stack grows downwards, by a page that guards the next: it is painted in that order, down to the pages that Windows keeps
+ * for the handler of an overflow. */
+enum { PAINT = 0xA5, ROOM = 1024, KEPT = 16 << 10 };
+
 typedef struct small_stack {
     void *(*fn)(void *arg);
     void *arg;
@@ -91,15 +94,14 @@ typedef struct small_stack {
 static void *measured(void *given)
 {
     small_stack *s = given;
-    MEMORY_BASIC_INFORMATION page;
-    ULONG_PTR low, high, at;
-    void *result = s->fn(s->arg);
+    ULONG_PTR low, high;
     GetCurrentThreadStackLimits(&low, &high);
-    for (at = low; at < high; at = (ULONG_PTR)page.BaseAddress + page.RegionSize) {
-        if (!VirtualQuery((void *)at, &page, sizeof page)) abort();
-        if (page.State == MEM_COMMIT && !(page.Protect & (PAGE_GUARD | PAGE_NOACCESS))) break;
-    }
-    s->used = (size_t)(high - at);
+    volatile unsigned char *at = (volatile unsigned char *)&low - ROOM; /* below is no frame but those of calls */
+    volatile unsigned char *const last = (volatile unsigned char *)low + KEPT;
+    while (at > last) *--at = PAINT;
+    void *result = s->fn(s->arg);
+    while ((ULONG_PTR)at < high && *at == PAINT) at++;
+    s->used = (size_t)(high - (ULONG_PTR)at);
     return result;
 }
 

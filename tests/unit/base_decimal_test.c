@@ -177,7 +177,8 @@ static const char *comma_locale(void)
     const char *names[] = {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "fr_FR.utf8", "es_ES.UTF-8"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *taken = setlocale(LC_ALL, names[i]);
-        if (taken) return taken; /* as the system calls it */
+        /* As the system calls it; musl takes every name and writes points. */
+        if (taken && strcmp(localeconv()->decimal_point, ",") == 0) return taken;
     }
     return NULL;
 }
