@@ -25,8 +25,15 @@ static inline int64_t system_now_ns(void)
 
 static inline void system_wait_until(int64_t ns)
 {
+#ifdef __APPLE__ /* it cannot sleep until a time */
+    for (int64_t left = ns - system_now_ns(); left > 0; left = ns - system_now_ns()) {
+        struct timespec time = {.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
+        nanosleep(&time, NULL);
+    }
+#else
     struct timespec time = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL)) continue;
+#endif
 }
 
 static inline int system_can_write(const char *path, const char *beside)

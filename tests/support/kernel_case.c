@@ -45,9 +45,19 @@ static void guard_intact(const char *page, size_t bytes)
         if (page[i] != (char)0xff) fail_msg("a kernel wrote outside its memory");
 }
 
-/* On a real card, whose kernels read what a case has: it is told of the pages (tests/cuda/card/card.c). Elsewhere nobody is. */
-void case_gives(void *pages, size_t bytes) __attribute__((weak));
-void case_takes(void *pages) __attribute__((weak));
+/* On a real card, whose kernels read what a case has, tests/cuda/card/card.c has others of these: it is told of the pages. */
+void case_gives(void *pages, size_t bytes);
+void case_takes(void *pages);
+
+__attribute__((weak)) void case_gives(void *pages, size_t bytes)
+{
+    (void)pages, (void)bytes;
+}
+
+__attribute__((weak)) void case_takes(void *pages)
+{
+    (void)pages;
+}
 
 void *case_alloc(size_t bytes)
 {
@@ -60,7 +70,7 @@ void *case_alloc(size_t bytes)
     *p = (piece){pieces, map, rounded + 2 * page};
     pieces = p;
     memset(map + page, 0xff, rounded);
-    if (case_gives) case_gives(map + page, rounded);
+    case_gives(map + page, rounded);
     return guard_front ? map + page : map + page + rounded - bytes;
 }
 
@@ -79,7 +89,7 @@ void case_release_to(void *mark)
             guard_intact(p->map, page);
             guard_intact((char *)p->map + p->bytes - page, page);
         }
-        if (case_takes) case_takes((char *)p->map + test_page_bytes());
+        case_takes((char *)p->map + test_page_bytes());
         test_pages_free(p->map, p->bytes);
         free(p);
     }

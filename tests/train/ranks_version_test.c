@@ -75,7 +75,7 @@ static objects make(const library *l, const thread_rank *rank)
     enum { FRAMES = 60 };
     static const float floats[FRAMES * 13];
     static const int32_t ids[FRAMES * 2], actions[FRAMES * 3];
-    objects o = {NULL};
+    objects o = {.context = NULL};
     exphil_dataset_config data = EXPHIL_DATASET_CONFIG_INIT;
     exphil_model_config model = model_case_config("mlp", EXPHIL_TYPE_F32);
     exphil_sampling sampling = EXPHIL_SAMPLING_INIT;

@@ -32,14 +32,6 @@ static void *thread_of(void *arg)
     return NULL;
 }
 
-/* Runs on a small stack; how many bytes of it were written. */
-static size_t depth_of(const task *t)
-{
-    size_t used = 0;
-    (void)test_on_small_stack(SMALL, thread_of, (void *)(uintptr_t)t, &used);
-    return used;
-}
-
 /* What is about to run is told first: a stack that is too small ends the process. */
 static void on_a_small_stack(const task *t)
 {
@@ -50,7 +42,8 @@ static void on_a_small_stack(const task *t)
     print_message("%s, %s, type %d, mode %d%s", t->what, t->isa, (int)t->type, (int)t->mode,
                   t->odd ? ", odd sizes" : "");
     fflush(NULL);
-    size_t depth = depth_of(t);
+    size_t depth = 0;
+    (void)test_on_small_stack(SMALL, thread_of, (void *)(uintptr_t)t, &depth);
     print_message(": %d bytes of stack\n", (int)depth);
     if (depth > DEEPEST) fail_msg("%s: %d bytes of stack", t->what, (int)depth);
 #endif

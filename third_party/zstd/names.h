@@ -1,109 +1,117 @@
 /* Every global name of zstddeclib.c with a prefix, so that a host may link another zstd. Made by the command in README.md. */
-#pragma redefine_extname ERR_getErrorString xph_ERR_getErrorString
-#pragma redefine_extname FSE_buildDTable_wksp xph_FSE_buildDTable_wksp
-#pragma redefine_extname FSE_decompress_wksp_bmi2 xph_FSE_decompress_wksp_bmi2
-#pragma redefine_extname FSE_getErrorName xph_FSE_getErrorName
-#pragma redefine_extname FSE_isError xph_FSE_isError
-#pragma redefine_extname FSE_readNCount xph_FSE_readNCount
-#pragma redefine_extname FSE_readNCount_bmi2 xph_FSE_readNCount_bmi2
-#pragma redefine_extname FSE_versionNumber xph_FSE_versionNumber
-#pragma redefine_extname HUF_decompress1X1_DCtx_wksp xph_HUF_decompress1X1_DCtx_wksp
-#pragma redefine_extname HUF_decompress1X2_DCtx_wksp xph_HUF_decompress1X2_DCtx_wksp
-#pragma redefine_extname HUF_decompress1X_DCtx_wksp xph_HUF_decompress1X_DCtx_wksp
-#pragma redefine_extname HUF_decompress1X_usingDTable xph_HUF_decompress1X_usingDTable
-#pragma redefine_extname HUF_decompress4X_hufOnly_wksp xph_HUF_decompress4X_hufOnly_wksp
-#pragma redefine_extname HUF_decompress4X_usingDTable xph_HUF_decompress4X_usingDTable
-#pragma redefine_extname HUF_getErrorName xph_HUF_getErrorName
-#pragma redefine_extname HUF_isError xph_HUF_isError
-#pragma redefine_extname HUF_readDTableX1_wksp xph_HUF_readDTableX1_wksp
-#pragma redefine_extname HUF_readDTableX2_wksp xph_HUF_readDTableX2_wksp
-#pragma redefine_extname HUF_readStats xph_HUF_readStats
-#pragma redefine_extname HUF_readStats_wksp xph_HUF_readStats_wksp
-#pragma redefine_extname HUF_selectDecoder xph_HUF_selectDecoder
-#pragma redefine_extname ZSTD_DCtx_getParameter xph_ZSTD_DCtx_getParameter
-#pragma redefine_extname ZSTD_DCtx_loadDictionary xph_ZSTD_DCtx_loadDictionary
-#pragma redefine_extname ZSTD_DCtx_loadDictionary_advanced xph_ZSTD_DCtx_loadDictionary_advanced
-#pragma redefine_extname ZSTD_DCtx_loadDictionary_byReference xph_ZSTD_DCtx_loadDictionary_byReference
-#pragma redefine_extname ZSTD_DCtx_refDDict xph_ZSTD_DCtx_refDDict
-#pragma redefine_extname ZSTD_DCtx_refPrefix xph_ZSTD_DCtx_refPrefix
-#pragma redefine_extname ZSTD_DCtx_refPrefix_advanced xph_ZSTD_DCtx_refPrefix_advanced
-#pragma redefine_extname ZSTD_DCtx_reset xph_ZSTD_DCtx_reset
-#pragma redefine_extname ZSTD_DCtx_setFormat xph_ZSTD_DCtx_setFormat
-#pragma redefine_extname ZSTD_DCtx_setMaxWindowSize xph_ZSTD_DCtx_setMaxWindowSize
-#pragma redefine_extname ZSTD_DCtx_setParameter xph_ZSTD_DCtx_setParameter
-#pragma redefine_extname ZSTD_DDict_dictContent xph_ZSTD_DDict_dictContent
-#pragma redefine_extname ZSTD_DDict_dictSize xph_ZSTD_DDict_dictSize
-#pragma redefine_extname ZSTD_DStreamInSize xph_ZSTD_DStreamInSize
-#pragma redefine_extname ZSTD_DStreamOutSize xph_ZSTD_DStreamOutSize
-#pragma redefine_extname ZSTD_buildFSETable xph_ZSTD_buildFSETable
-#pragma redefine_extname ZSTD_checkContinuity xph_ZSTD_checkContinuity
-#pragma redefine_extname ZSTD_copyDCtx xph_ZSTD_copyDCtx
-#pragma redefine_extname ZSTD_copyDDictParameters xph_ZSTD_copyDDictParameters
-#pragma redefine_extname ZSTD_createDCtx xph_ZSTD_createDCtx
-#pragma redefine_extname ZSTD_createDCtx_advanced xph_ZSTD_createDCtx_advanced
-#pragma redefine_extname ZSTD_createDDict xph_ZSTD_createDDict
-#pragma redefine_extname ZSTD_createDDict_advanced xph_ZSTD_createDDict_advanced
-#pragma redefine_extname ZSTD_createDDict_byReference xph_ZSTD_createDDict_byReference
-#pragma redefine_extname ZSTD_createDStream xph_ZSTD_createDStream
-#pragma redefine_extname ZSTD_createDStream_advanced xph_ZSTD_createDStream_advanced
-#pragma redefine_extname ZSTD_dParam_getBounds xph_ZSTD_dParam_getBounds
-#pragma redefine_extname ZSTD_decodeLiteralsBlock_wrapper xph_ZSTD_decodeLiteralsBlock_wrapper
-#pragma redefine_extname ZSTD_decodeSeqHeaders xph_ZSTD_decodeSeqHeaders
-#pragma redefine_extname ZSTD_decodingBufferSize_min xph_ZSTD_decodingBufferSize_min
-#pragma redefine_extname ZSTD_decompress xph_ZSTD_decompress
-#pragma redefine_extname ZSTD_decompressBegin xph_ZSTD_decompressBegin
-#pragma redefine_extname ZSTD_decompressBegin_usingDDict xph_ZSTD_decompressBegin_usingDDict
-#pragma redefine_extname ZSTD_decompressBegin_usingDict xph_ZSTD_decompressBegin_usingDict
-#pragma redefine_extname ZSTD_decompressBlock xph_ZSTD_decompressBlock
-#pragma redefine_extname ZSTD_decompressBlock_deprecated xph_ZSTD_decompressBlock_deprecated
-#pragma redefine_extname ZSTD_decompressBlock_internal xph_ZSTD_decompressBlock_internal
-#pragma redefine_extname ZSTD_decompressBound xph_ZSTD_decompressBound
-#pragma redefine_extname ZSTD_decompressContinue xph_ZSTD_decompressContinue
-#pragma redefine_extname ZSTD_decompressDCtx xph_ZSTD_decompressDCtx
-#pragma redefine_extname ZSTD_decompressStream xph_ZSTD_decompressStream
-#pragma redefine_extname ZSTD_decompressStream_simpleArgs xph_ZSTD_decompressStream_simpleArgs
-#pragma redefine_extname ZSTD_decompress_usingDDict xph_ZSTD_decompress_usingDDict
-#pragma redefine_extname ZSTD_decompress_usingDict xph_ZSTD_decompress_usingDict
-#pragma redefine_extname ZSTD_decompressionMargin xph_ZSTD_decompressionMargin
-#pragma redefine_extname ZSTD_estimateDCtxSize xph_ZSTD_estimateDCtxSize
-#pragma redefine_extname ZSTD_estimateDDictSize xph_ZSTD_estimateDDictSize
-#pragma redefine_extname ZSTD_estimateDStreamSize xph_ZSTD_estimateDStreamSize
-#pragma redefine_extname ZSTD_estimateDStreamSize_fromFrame xph_ZSTD_estimateDStreamSize_fromFrame
-#pragma redefine_extname ZSTD_findDecompressedSize xph_ZSTD_findDecompressedSize
-#pragma redefine_extname ZSTD_findFrameCompressedSize xph_ZSTD_findFrameCompressedSize
-#pragma redefine_extname ZSTD_frameHeaderSize xph_ZSTD_frameHeaderSize
-#pragma redefine_extname ZSTD_freeDCtx xph_ZSTD_freeDCtx
-#pragma redefine_extname ZSTD_freeDDict xph_ZSTD_freeDDict
-#pragma redefine_extname ZSTD_freeDStream xph_ZSTD_freeDStream
-#pragma redefine_extname ZSTD_getDecompressedSize xph_ZSTD_getDecompressedSize
-#pragma redefine_extname ZSTD_getDictID_fromDDict xph_ZSTD_getDictID_fromDDict
-#pragma redefine_extname ZSTD_getDictID_fromDict xph_ZSTD_getDictID_fromDict
-#pragma redefine_extname ZSTD_getDictID_fromFrame xph_ZSTD_getDictID_fromFrame
-#pragma redefine_extname ZSTD_getErrorCode xph_ZSTD_getErrorCode
-#pragma redefine_extname ZSTD_getErrorName xph_ZSTD_getErrorName
-#pragma redefine_extname ZSTD_getErrorString xph_ZSTD_getErrorString
-#pragma redefine_extname ZSTD_getFrameContentSize xph_ZSTD_getFrameContentSize
-#pragma redefine_extname ZSTD_getFrameHeader xph_ZSTD_getFrameHeader
-#pragma redefine_extname ZSTD_getFrameHeader_advanced xph_ZSTD_getFrameHeader_advanced
-#pragma redefine_extname ZSTD_getcBlockSize xph_ZSTD_getcBlockSize
-#pragma redefine_extname ZSTD_initDStream xph_ZSTD_initDStream
-#pragma redefine_extname ZSTD_initDStream_usingDDict xph_ZSTD_initDStream_usingDDict
-#pragma redefine_extname ZSTD_initDStream_usingDict xph_ZSTD_initDStream_usingDict
-#pragma redefine_extname ZSTD_initStaticDCtx xph_ZSTD_initStaticDCtx
-#pragma redefine_extname ZSTD_initStaticDDict xph_ZSTD_initStaticDDict
-#pragma redefine_extname ZSTD_initStaticDStream xph_ZSTD_initStaticDStream
-#pragma redefine_extname ZSTD_insertBlock xph_ZSTD_insertBlock
-#pragma redefine_extname ZSTD_isError xph_ZSTD_isError
-#pragma redefine_extname ZSTD_isFrame xph_ZSTD_isFrame
-#pragma redefine_extname ZSTD_isSkippableFrame xph_ZSTD_isSkippableFrame
-#pragma redefine_extname ZSTD_loadDEntropy xph_ZSTD_loadDEntropy
-#pragma redefine_extname ZSTD_nextInputType xph_ZSTD_nextInputType
-#pragma redefine_extname ZSTD_nextSrcSizeToDecompress xph_ZSTD_nextSrcSizeToDecompress
-#pragma redefine_extname ZSTD_readSkippableFrame xph_ZSTD_readSkippableFrame
-#pragma redefine_extname ZSTD_resetDStream xph_ZSTD_resetDStream
-#pragma redefine_extname ZSTD_sizeof_DCtx xph_ZSTD_sizeof_DCtx
-#pragma redefine_extname ZSTD_sizeof_DDict xph_ZSTD_sizeof_DDict
-#pragma redefine_extname ZSTD_sizeof_DStream xph_ZSTD_sizeof_DStream
-#pragma redefine_extname ZSTD_versionNumber xph_ZSTD_versionNumber
-#pragma redefine_extname ZSTD_versionString xph_ZSTD_versionString
-#pragma redefine_extname g_debuglevel xph_g_debuglevel
+#define DO(words) _Pragma(#words)
+#ifdef __APPLE__ /* the name that the linker sees, which has a '_' there */
+#define NAME(name) DO(redefine_extname name _xph_##name)
+#else
+#define NAME(name) DO(redefine_extname name xph_##name)
+#endif
+NAME(ERR_getErrorString)
+NAME(FSE_buildDTable_wksp)
+NAME(FSE_decompress_wksp_bmi2)
+NAME(FSE_getErrorName)
+NAME(FSE_isError)
+NAME(FSE_readNCount)
+NAME(FSE_readNCount_bmi2)
+NAME(FSE_versionNumber)
+NAME(HUF_decompress1X1_DCtx_wksp)
+NAME(HUF_decompress1X2_DCtx_wksp)
+NAME(HUF_decompress1X_DCtx_wksp)
+NAME(HUF_decompress1X_usingDTable)
+NAME(HUF_decompress4X_hufOnly_wksp)
+NAME(HUF_decompress4X_usingDTable)
+NAME(HUF_getErrorName)
+NAME(HUF_isError)
+NAME(HUF_readDTableX1_wksp)
+NAME(HUF_readDTableX2_wksp)
+NAME(HUF_readStats)
+NAME(HUF_readStats_wksp)
+NAME(HUF_selectDecoder)
+NAME(ZSTD_DCtx_getParameter)
+NAME(ZSTD_DCtx_loadDictionary)
+NAME(ZSTD_DCtx_loadDictionary_advanced)
+NAME(ZSTD_DCtx_loadDictionary_byReference)
+NAME(ZSTD_DCtx_refDDict)
+NAME(ZSTD_DCtx_refPrefix)
+NAME(ZSTD_DCtx_refPrefix_advanced)
+NAME(ZSTD_DCtx_reset)
+NAME(ZSTD_DCtx_setFormat)
+NAME(ZSTD_DCtx_setMaxWindowSize)
+NAME(ZSTD_DCtx_setParameter)
+NAME(ZSTD_DDict_dictContent)
+NAME(ZSTD_DDict_dictSize)
+NAME(ZSTD_DStreamInSize)
+NAME(ZSTD_DStreamOutSize)
+NAME(ZSTD_buildFSETable)
+NAME(ZSTD_checkContinuity)
+NAME(ZSTD_copyDCtx)
+NAME(ZSTD_copyDDictParameters)
+NAME(ZSTD_createDCtx)
+NAME(ZSTD_createDCtx_advanced)
+NAME(ZSTD_createDDict)
+NAME(ZSTD_createDDict_advanced)
+NAME(ZSTD_createDDict_byReference)
+NAME(ZSTD_createDStream)
+NAME(ZSTD_createDStream_advanced)
+NAME(ZSTD_dParam_getBounds)
+NAME(ZSTD_decodeLiteralsBlock_wrapper)
+NAME(ZSTD_decodeSeqHeaders)
+NAME(ZSTD_decodingBufferSize_min)
+NAME(ZSTD_decompress)
+NAME(ZSTD_decompressBegin)
+NAME(ZSTD_decompressBegin_usingDDict)
+NAME(ZSTD_decompressBegin_usingDict)
+NAME(ZSTD_decompressBlock)
+NAME(ZSTD_decompressBlock_deprecated)
+NAME(ZSTD_decompressBlock_internal)
+NAME(ZSTD_decompressBound)
+NAME(ZSTD_decompressContinue)
+NAME(ZSTD_decompressDCtx)
+NAME(ZSTD_decompressStream)
+NAME(ZSTD_decompressStream_simpleArgs)
+NAME(ZSTD_decompress_usingDDict)
+NAME(ZSTD_decompress_usingDict)
+NAME(ZSTD_decompressionMargin)
+NAME(ZSTD_estimateDCtxSize)
+NAME(ZSTD_estimateDDictSize)
+NAME(ZSTD_estimateDStreamSize)
+NAME(ZSTD_estimateDStreamSize_fromFrame)
+NAME(ZSTD_findDecompressedSize)
+NAME(ZSTD_findFrameCompressedSize)
+NAME(ZSTD_frameHeaderSize)
+NAME(ZSTD_freeDCtx)
+NAME(ZSTD_freeDDict)
+NAME(ZSTD_freeDStream)
+NAME(ZSTD_getDecompressedSize)
+NAME(ZSTD_getDictID_fromDDict)
+NAME(ZSTD_getDictID_fromDict)
+NAME(ZSTD_getDictID_fromFrame)
+NAME(ZSTD_getErrorCode)
+NAME(ZSTD_getErrorName)
+NAME(ZSTD_getErrorString)
+NAME(ZSTD_getFrameContentSize)
+NAME(ZSTD_getFrameHeader)
+NAME(ZSTD_getFrameHeader_advanced)
+NAME(ZSTD_getcBlockSize)
+NAME(ZSTD_initDStream)
+NAME(ZSTD_initDStream_usingDDict)
+NAME(ZSTD_initDStream_usingDict)
+NAME(ZSTD_initStaticDCtx)
+NAME(ZSTD_initStaticDDict)
+NAME(ZSTD_initStaticDStream)
+NAME(ZSTD_insertBlock)
+NAME(ZSTD_isError)
+NAME(ZSTD_isFrame)
+NAME(ZSTD_isSkippableFrame)
+NAME(ZSTD_loadDEntropy)
+NAME(ZSTD_nextInputType)
+NAME(ZSTD_nextSrcSizeToDecompress)
+NAME(ZSTD_readSkippableFrame)
+NAME(ZSTD_resetDStream)
+NAME(ZSTD_sizeof_DCtx)
+NAME(ZSTD_sizeof_DDict)
+NAME(ZSTD_sizeof_DStream)
+NAME(ZSTD_versionNumber)
+NAME(ZSTD_versionString)
+NAME(g_debuglevel)
+#undef NAME
+#undef DO
