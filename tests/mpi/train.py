@@ -40,7 +40,7 @@ def check(fine, text):
 
 
 def apart():
-    """An environment for one launch. Open MPI's daemons share a folder, and what is left of a launch takes it from under the next."""
+    """An environment for one launch of Open MPI, whose daemons share a folder: what is left of one takes it from the next."""
     return {**os.environ, "OMPI_MCA_orte_tmpdir_base": tempfile.mkdtemp(dir=work)}
 
 

@@ -1,9 +1,9 @@
 /* Every global name of zstddeclib.c with a prefix, so that a host may link another zstd. Made by the command in README.md. */
 #define DO(words) _Pragma(#words)
 #ifdef __APPLE__ /* the name that the linker sees, which has a '_' there */
-#define NAME(name) DO(redefine_extname name _xph_##name)
+#  define NAME(name) DO(redefine_extname name _xph_##name)
 #else
-#define NAME(name) DO(redefine_extname name xph_##name)
+#  define NAME(name) DO(redefine_extname name xph_##name)
 #endif
 NAME(ERR_getErrorString)
 NAME(FSE_buildDTable_wksp)

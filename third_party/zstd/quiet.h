@@ -6,4 +6,4 @@
 #define free(pointer)        ((void)(pointer))
 #define ZSTDLIB_VISIBLE
 #define ZSTDERRORLIB_VISIBLE
-#define g_debuglevel         const g_debuglevel
+#define g_debuglevel const g_debuglevel
