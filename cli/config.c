@@ -266,7 +266,7 @@ bool config_read(const option_command *command, const char *path, int *count, ch
     place at = {.command = command, .path = path, .text = text};
     bool fine = false;
     if (!text) return false;
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    json_t *object = json_loads(text_behind_mark(text), JSON_REJECT_DUPLICATES, &error);
     if (object) object = keep(object);
     if (!object)
         fprintf(stderr, "exphil: %s line %d: %s\n", path, error.line, error.text);

@@ -61,7 +61,6 @@ static bool cut(csv *from, char *at)
 
 int csv_next(csv *from)
 {
-    static const char mark[] = "\xEF\xBB\xBF"; /* some programs begin UTF-8 with it */
     for (;;) {
         ptrdiff_t length = system_line(&from->text, &from->room, from->file);
         if (length < 0 && ferror(from->file)) complain_of_file(from->path);
@@ -72,7 +71,7 @@ int csv_next(csv *from)
             return -1;
         }
         from->text[strcspn(from->text, "\r\n")] = 0;
-        char *text = from->line == 1 && strncmp(from->text, mark, 3) == 0 ? from->text + 3 : from->text;
+        char *text = from->line == 1 ? text_behind_mark(from->text) : from->text;
         if (text[0]) return cut(from, text) ? 1 : -1;
     }
 }

@@ -396,7 +396,8 @@ static bool add_list(making *m)
     if (!file) return complain_of_list(path, strerror(errno));
     char *text = read_all(file, m->from, &bytes);
     if (!standard) fclose(file);
-    bool fine = text && add_listed(m, text, bytes);
+    char *first = text && !m->choice->null_ended ? text_behind_mark(text) : text;
+    bool fine = text && add_listed(m, first, bytes - (size_t)(first - text));
     free(text);
     return fine;
 }

@@ -148,6 +148,12 @@ bool file_wanted(const char *path, file_kind wanted, const char *hint)
     return false;
 }
 
+char *text_behind_mark(char *text)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    return strncmp(text, mark, sizeof mark - 1) == 0 ? text + sizeof mark - 1 : text;
+}
+
 /* ---- outputs ------------------------------------------------------------------------------------------- */
 
 char *text_part(const char *text, size_t bytes)
@@ -216,6 +222,9 @@ bool output_possible(const char *option, const char *path, output_way way, bool 
     system_facts facts;
     *there = system_look(path, &facts);
     if (!*path) return refuse_output(option, "\"\"", "the name is empty");
+    /* As one that ends with a dot, on Windows: what is tried below has another name. */
+    if (!*there && !system_taken(path) && errno == EINVAL)
+        return refuse_output(option, path, "no file can have this name");
     if (strcmp(path, "-") == 0)
         return refuse_output(option, path, "this wants a file; one of that name is ./-");
     /* By the same file: results and output would write over each other. */

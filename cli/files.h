@@ -48,6 +48,8 @@ bool output_spares_games(const char *option, const char *path, const char *kept)
 json_t *file_json(const char *path, json_error_t *error);
 /* The first bytes of a text, to be freed; NULL: no memory. */
 char *text_part(const char *text, size_t bytes);
+/* Behind the mark (EF BB BF) with which some programs of Windows begin UTF-8. */
+char *text_behind_mark(char *text);
 /* The folder of this path, to be freed; NULL: no memory. */
 char *file_folder(const char *path);
 /* Replaces a file whole or not at all, synced; false, said on stderr. */

@@ -96,6 +96,12 @@ cp list list.kept
 echo none.slp >list
 expect 0 "2 updates" train --config listed.run.json --updates 2 --out unlisted b.slp
 [ "$(value unlisted.run.json defaults files-from)" = null ] || complain "a list was read beside the files named"
+# a mark that some programs of Windows begin UTF-8 with is no part of a path or a configuration
+printf '\357\273\277a.slp\r\n' >list
+(printf '\357\273\277' && cat listed.run.json) >marked.json
+expect 0 "2 updates" train --config marked.json --updates 2 --out marked
+printf '\357\273\277{"rate": 1,\n"hidden": ""}' >bad.json
+expect 2 'bad.json line 2: "hidden"' train --config bad.json --out none/x none.slp
 
 # by hand: few names, in any form that the command line has
 cat >hand.json <<'END'

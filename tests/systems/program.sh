@@ -162,6 +162,10 @@ if [ "$windows" ]; then
     run "$@" >out 2>err </dev/null && complain "$* is done"
     grep -qF "$text" err || { complain "$* does not say: $text"; head -n 3 err; }
   }
+  refused "no file can have this name" train "${small[@]}" --updates 1 --out dot.safetensors. drill.slp
+  refused "no file can have this name" train "${small[@]}" --updates 1 --out 'blank ' drill.slp
+  refused "no file can have this name" train "${small[@]}" --updates 1 --log 'dot.jsonl.' --out dot.safetensors drill.slp
+  ls -d dot* blank* 2>/dev/null && complain "what was refused left files"
   refused "launch is not for Windows" launch -n 2 -- exphil info
   refused "ranks need Linux" train --mpi --out mpi.safetensors drill.slp
   refused "no cuda backend" info --plan --device cuda drill.safetensors
