@@ -216,7 +216,7 @@ static char *read_text(const char *path)
         file_refuse(path, kind, "--config wants a JSON file");
         return NULL;
     }
-    FILE *file = file_open(path);
+    FILE *file = file_open_text(path);
     char *text = file ? malloc(CONFIG_MOST + 1) : NULL;
     size_t bytes = text ? fread(text, 1, CONFIG_MOST + 1, file) : 0;
     bool fine = text && !ferror(file) && bytes <= CONFIG_MOST;
@@ -266,7 +266,7 @@ bool config_read(const option_command *command, const char *path, int *count, ch
     place at = {.command = command, .path = path, .text = text};
     bool fine = false;
     if (!text) return false;
-    json_t *object = json_loads(text_behind_mark(text), JSON_REJECT_DUPLICATES, &error);
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (object) object = keep(object);
     if (!object)
         fprintf(stderr, "exphil: %s line %d: %s\n", path, error.line, error.text);

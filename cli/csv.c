@@ -10,7 +10,7 @@
 
 bool csv_open(csv *from, const char *option, const char *path)
 {
-    *from = (csv){.option = option, .path = path, .file = file_open(path)};
+    *from = (csv){.option = option, .path = path, .file = file_open_text(path)};
     return from->file != NULL;
 }
 
@@ -71,7 +71,6 @@ int csv_next(csv *from)
             return -1;
         }
         from->text[strcspn(from->text, "\r\n")] = 0;
-        char *text = from->line == 1 ? text_behind_mark(from->text) : from->text;
-        if (text[0]) return cut(from, text) ? 1 : -1;
+        if (from->text[0]) return cut(from, from->text) ? 1 : -1;
     }
 }

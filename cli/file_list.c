@@ -396,8 +396,9 @@ static bool add_list(making *m)
     if (!file) return complain_of_list(path, strerror(errno));
     char *text = read_all(file, m->from, &bytes);
     if (!standard) fclose(file);
-    char *first = text && !m->choice->null_ended ? text_behind_mark(text) : text;
-    bool fine = text && add_listed(m, first, bytes - (size_t)(first - text));
+    const int mark = text && !m->choice->null_ended ? text_mark(text, bytes) : 0;
+    bool fine = text && (mark < 0 ? complain_of_list(m->from, UTF16_WORDS)
+                                  : add_listed(m, text + mark, bytes - (size_t)mark));
     free(text);
     return fine;
 }

@@ -84,6 +84,24 @@ FILE *file_open(const char *path)
     return file;
 }
 
+int text_mark(const char *text, size_t bytes)
+{
+    if (bytes >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0)) return -1;
+    return bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
+FILE *file_open_text(const char *path)
+{
+    char first[3];
+    FILE *file = file_open(path);
+    const int mark = file ? text_mark(first, fread(first, 1, sizeof first, file)) : 0;
+    if (file && mark >= 0 && fseek(file, mark, SEEK_SET) == 0) return file;
+    if (!file) return NULL;
+    fprintf(stderr, "exphil: %s: %s\n", path, mark < 0 ? UTF16_WORDS : strerror(errno));
+    (void)fclose(file);
+    return NULL;
+}
+
 file_kind file_kind_of(const char *path)
 {
     uint8_t data[LOOK];
@@ -146,12 +164,6 @@ bool file_wanted(const char *path, file_kind wanted, const char *hint)
     if (kind == wanted) return true;
     file_refuse(path, kind, hint);
     return false;
-}
-
-char *text_behind_mark(char *text)
-{
-    static const char mark[] = "\xEF\xBB\xBF";
-    return strncmp(text, mark, sizeof mark - 1) == 0 ? text + sizeof mark - 1 : text;
 }
 
 /* ---- outputs ------------------------------------------------------------------------------------------- */
@@ -238,6 +250,9 @@ bool output_possible(const char *option, const char *path, output_way way, bool 
         return refuse_output(option, path, "that is a link; name the file that it leads to");
     if (way == OUTPUT_IN_PLACE && *there)
         return system_writable(path) || refuse_output(option, path, strerror(errno));
+    if (way == OUTPUT_REPLACED && *there && !system_replaceable(path))
+        return refuse_output(option, path,
+                             errno == EBUSY ? "another program has it open" : "it is read-only");
     return check_folder(option, path) && check_making(option, path, way);
 }
 

@@ -28,6 +28,11 @@ bool games_at(const char *path);
 bool file_wanted(const char *path, file_kind wanted, const char *hint);
 /* A regular file to read, at once whatever stands there; NULL: said on stderr why not. */
 FILE *file_open(const char *path);
+/* The same for text in UTF-8, behind the mark (EF BB BF) with which some programs of Windows begin it. UTF-16 is refused. */
+FILE *file_open_text(const char *path);
+#define UTF16_WORDS "it is UTF-16, which \">\" of PowerShell writes: save it as UTF-8"
+/* Bytes of the mark that a text begins with; -1: it is UTF-16. */
+int text_mark(const char *text, size_t bytes);
 /* Says on stderr why a file of this kind is of no use. */
 void file_refuse(const char *path, file_kind kind, const char *hint);
 
@@ -48,8 +53,6 @@ bool output_spares_games(const char *option, const char *path, const char *kept)
 json_t *file_json(const char *path, json_error_t *error);
 /* The first bytes of a text, to be freed; NULL: no memory. */
 char *text_part(const char *text, size_t bytes);
-/* Behind the mark (EF BB BF) with which some programs of Windows begin UTF-8. */
-char *text_behind_mark(char *text);
 /* The folder of this path, to be freed; NULL: no memory. */
 char *file_folder(const char *path);
 /* Replaces a file whole or not at all, synced; false, said on stderr. */

@@ -99,7 +99,7 @@ static json_t *weights_facts(const char *path)
 static bool read_eval(const char *path, json_t **examined)
 {
     json_error_t error;
-    FILE *file = path ? file_open(path) : NULL;
+    FILE *file = path ? file_open_text(path) : NULL;
     *examined = file ? json_loadf(file, 0, &error) : NULL;
     if (file) fclose(file);
     if (!path || json_is_object(*examined)) return true;

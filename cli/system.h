@@ -64,6 +64,8 @@ bool system_taken(const char *path);
 bool system_link(const char *path); /* a symbolic one */
 bool system_writable(const char *path);
 bool system_writable_folder(const char *path);
+/* May a file take the place of this one? errno is EBUSY where another program has it open, which POSIX does not mind. */
+bool system_replaceable(const char *path);
 /* Is that where stdout goes? */
 bool system_stdout_is(const system_facts *facts);
 

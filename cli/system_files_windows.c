@@ -137,6 +137,14 @@ bool system_writable_folder(const char *path)
     return attributes(path) != INVALID_FILE_ATTRIBUTES;
 }
 
+bool system_replaceable(const char *path)
+{
+    if (attributes(path) & FILE_ATTRIBUTE_READONLY) return errno = EACCES, false;
+    HANDLE handle = wide_open(path, DELETE, OPEN_EXISTING, 0);
+    if (handle != INVALID_HANDLE_VALUE) (void)CloseHandle(handle);
+    return handle != INVALID_HANDLE_VALUE;
+}
+
 bool system_stdout_is(const system_facts *facts)
 {
     system_facts results;

@@ -102,6 +102,13 @@ printf '\357\273\277a.slp\r\n' >list
 expect 0 "2 updates" train --config marked.json --updates 2 --out marked
 printf '\357\273\277{"rate": 1,\n"hidden": ""}' >bad.json
 expect 2 'bad.json line 2: "hidden"' train --config bad.json --out none/x none.slp
+# UTF-16 is told by its name
+iconv -f UTF-8 -t UTF-16 listed.run.json >wide.json
+expect 2 "wide.json: it is UTF-16" train --config wide.json --out none/x none.slp
+iconv -f UTF-8 -t UTF-16 list >wide
+expect 1 "--files-from wide: it is UTF-16" corpus --stored --out wide.games --files-from wide
+expect 1 "wide: it is UTF-16" train --frame-weights wide --out wide.st a.slp
+expect 1 "wide.json: it is UTF-16" report --html wide.html --eval wide.json first.run.json
 
 # by hand: few names, in any form that the command line has
 cat >hand.json <<'END'

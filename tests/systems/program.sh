@@ -166,6 +166,8 @@ if [ "$windows" ]; then
   refused "no file can have this name" train "${small[@]}" --updates 1 --out 'blank ' drill.slp
   refused "no file can have this name" train "${small[@]}" --updates 1 --log 'dot.jsonl.' --out dot.safetensors drill.slp
   ls -d dot* blank* 2>/dev/null && complain "what was refused left files"
+  cp drill.slp locked && chmod 444 locked
+  refused "it is read-only" train "${small[@]}" --updates 1 --force --out locked drill.slp
   refused "launch is not for Windows" launch -n 2 -- exphil info
   refused "ranks need Linux" train --mpi --out mpi.safetensors drill.slp
   refused "no cuda backend" info --plan --device cuda drill.safetensors
