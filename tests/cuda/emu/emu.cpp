@@ -1,7 +1,7 @@
 /* Kernels on the emulated GPU (emu.h). One cluster of blocks at a time lives in `cluster`, without clusters a single block; its
  * threads are fibers on stacks that are kept from launch to launch. The scheduler runs on the stack of the caller: it resumes
- * a lane, which runs until it ends, waits or fails, and so comes back. What is wrong is seen when no lane can go on, or by the
- * handler of SIGSEGV.
+ * a lane, which runs until it ends, waits or fails, and goes on with the next of its warp; when none is ready it comes back. What
+ * is wrong is seen when no lane can go on, or by the handler of SIGSEGV.
  */
 #include "cluster.h"
 
@@ -134,17 +134,59 @@ const void *scheduler_stack;
 size_t scheduler_stack_bytes;
 #endif
 
-/* From a fiber to the scheduler; returns when it is resumed. */
+/* ---- which lane is next ---- */
+
+unsigned pick(unsigned ready)
+{
+    if (schedule == EMU_FORWARD) return lowest(ready);
+    if (schedule == EMU_REVERSE) return highest(ready);
+    unsigned turn = static_cast<unsigned>(draw() % WARP);
+    unsigned above = ready >> turn << turn;
+    return lowest(above ? above : ready);
+}
+
+/* A lane that ends or waits is not ready any more. */
+void count_stopped(const fiber *f)
+{
+    warp *w = &cluster.warps[f->warp];
+    block_state *b = &cluster.blocks[f->rank];
+    const unsigned bit = 1u << f->lane;
+    w->ready &= ~bit;
+    if (f->state == ENDED) b->ended++, cluster.ended++;
+    if (f->state == IN_BARRIER) b->in_barrier++;
+    if (f->state == IN_CLUSTER) cluster.in_cluster++;
+    if (f->state == IN_MEETING) w->waiting |= bit;
+}
+
+void make_running(fiber *f)
+{
+    running = f;
+    threadIdx = f->index;
+    blockIdx = cluster.blocks[f->rank].index;
+}
+
+/* From a fiber to the lane that the scheduler would resume next, which takes half as long as by way of it, or to the scheduler
+ * when none of the warp is ready; returns when it is resumed. */
 void give_way()
 {
     fiber *me = running;
+    count_stopped(me);
 #ifdef EMU_ASAN
     __sanitizer_start_switch_fiber(&me->fake_stack, scheduler_stack, scheduler_stack_bytes);
 #endif
 #ifdef EMU_UCONTEXT
     swapcontext(&me->context, &scheduler_context);
 #else
-    emu_switch(&me->stack_pointer, scheduler_stack_pointer);
+    void *to = scheduler_stack_pointer;
+#  ifndef EMU_ASAN
+    const unsigned ready = cluster.warps[me->warp].ready;
+    if (ready && !failed) {
+        fiber *next = &cluster.lanes[me->warp * WARP + pick(ready)];
+        make_running(next);
+        to = next->stack_pointer;
+    }
+#  endif
+    emu_switch(&me->stack_pointer, to);
 #endif
 #ifdef EMU_ASAN
     __sanitizer_finish_switch_fiber(me->fake_stack, &scheduler_stack, &scheduler_stack_bytes);
@@ -193,9 +235,7 @@ void make_fiber(unsigned thread)
 
 void resume(fiber *f)
 {
-    running = f;
-    threadIdx = f->index;
-    blockIdx = cluster.blocks[f->rank].index;
+    make_running(f);
 #ifdef EMU_ASAN
     void *fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, stack_of(f->warp * WARP + f->lane), STACK_BYTES);
@@ -436,32 +476,17 @@ void close_shared(unsigned rank)
 
 /* ---- the scheduler ---- */
 
-unsigned pick(unsigned ready)
-{
-    if (schedule == EMU_FORWARD) return lowest(ready);
-    if (schedule == EMU_REVERSE) return highest(ready);
-    unsigned turn = static_cast<unsigned>(draw() % WARP);
-    unsigned above = ready >> turn << turn;
-    return lowest(above ? above : ready);
-}
-
 /* Until its lanes wait for other warps, or in the random schedule for no reason. */
 bool run_warp(unsigned index)
 {
     warp *w = &cluster.warps[index];
     fiber *lanes = &cluster.lanes[index * WARP];
-    block_state *b = &cluster.blocks[index / cluster.warp_count];
+    const block_state *b = &cluster.blocks[index / cluster.warp_count];
     bool moved = false;
     do {
         while (w->ready && !failed) {
-            unsigned lane = pick(w->ready), bit = 1u << lane;
-            resume(&lanes[lane]);
+            resume(&lanes[pick(w->ready)]);
             moved = true;
-            w->ready &= ~bit;
-            if (lanes[lane].state == ENDED) b->ended++, cluster.ended++;
-            if (lanes[lane].state == IN_BARRIER) b->in_barrier++;
-            if (lanes[lane].state == IN_CLUSTER) cluster.in_cluster++;
-            if (lanes[lane].state == IN_MEETING) w->waiting |= bit;
         }
         if (cluster.size > 1 && b->ended == cluster.threads) close_shared(index / cluster.warp_count);
         if (failed || !release_meetings(w, lanes)) return moved;
