@@ -7,6 +7,15 @@
 
 enum { CHUNKS = 2 }; /* the second continues what the first left */
 
+/* Steps in one launch, or operation by operation, which is emulated ten times as fast. */
+static void joined(bool on)
+{
+    if (on)
+        unsetenv("EXPHIL_CUDA_JOIN");
+    else
+        setenv("EXPHIL_CUDA_JOIN", "none", 1);
+}
+
 /* Streams run as late as they may, and the host that touches the device's memory is stopped. */
 static void late(void)
 {
@@ -14,6 +23,7 @@ static void late(void)
     emulated_gpu()->protect(1);
 }
 
+/* In one launch with a delay or without one, in turn. */
 static void what_was_played_is_recomputed(void **state)
 {
     static const char *const patterns[] = {"gru", "mamba", "attention", "lstm ffn mlp"};
@@ -22,7 +32,9 @@ static void what_was_played_is_recomputed(void **state)
         for (int32_t delay = 0; delay <= 2; delay += 2) {
             learn_plan plan = learn_plan_of(patterns[i]);
             noise n = {.fail_at = 0};
+            joined((int32_t)i % 2 == delay / 2);
             plan.lanes = 4;
+            plan.time = 7;
             plan.learner.batches = 2;
             plan.model.delay_frames = delay;
             plan.model.neutral_start = 1;
@@ -77,6 +89,7 @@ static void both_devices_learn_alike(void **state)
         double loss, kl_old, value_loss, norm;
     } gates[] = {{1e-4, 1e-2, 1e-3, 1e-3}, {5e-4, 1e-2, 1e-3, 1e-3}, {5e-3, 0.1, 5e-3, 5e-3}};
     late();
+    joined(false);
     const exphil_learner_metrics cpu = one_chunk(false, EXPHIL_PRECISION_F32);
     for (int32_t p = EXPHIL_PRECISION_F32; p <= EXPHIL_PRECISION_BF16; p++) {
         const exphil_learner_metrics gpu = one_chunk(true, p);
@@ -89,7 +102,7 @@ static void both_devices_learn_alike(void **state)
     }
 }
 
-enum { FRAMES = 60, BACK = 6 };
+enum { FRAMES = 24, BACK = 4 };
 
 static exphil_session *adoptable(const exphil_model *model)
 {
@@ -108,6 +121,7 @@ static void new_weights_enter_between_frames(void **state)
     float floats[FRAMES][13], logits[FRAMES][12], again[12], its[12];
     int32_t ids[FRAMES][2], action[3];
     late();
+    joined(true);
     plan.device = "cuda:0";
     plan.backend_path = EMULATED_FOLDER;
     learn_run run = learn_begin(&plan);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS = 3, FRAMES = 24 };
+enum { STREAMS = 3, FRAMES = 16 };
 
 static void late(void)
 {
@@ -105,7 +105,7 @@ static void windows_play_as_the_cpu(void **state)
 /* Draws with the session's own noise, which the device makes, and with noise that is given, in turn: the actions of the CPU. */
 static void draws_as_the_cpu(const char *blocks, int32_t mode, int end)
 {
-    enum { LANES = 5, LONG = 40 };
+    enum { LANES = 5, LONG = 16 };
     exphil_model_config config = config_of(blocks, mode);
     if (end >= 0) model_case_end(&config, end);
     exphil_context *cpu = test_context(NULL, NULL, 1), *gpu = emulated_context();
