@@ -159,7 +159,7 @@ static const shape shapes[] = {
     {"mamba", 1, 24, 0, 1, 1, 2, 0, 0, true},
     {"mamba", 1, 24, 0, 33, 0, 0, 0, 0, false}, /* more states than a lane holds */
     {"mamba", 1, 24, 0, 0, 0, 16, 0, 0, true},
-    {"mamba_exphil", 16, 40, 0, 9, 0, 0, 0, 0, true},
+    {"mamba_exphil", 16, 12, 0, 9, 0, 0, 0, 0, true},
     {"mamba", 17, 0, 0, 0, 0, 0, 0, 0, false}, /* more rows than pay */
     {"lstm", 1, 256, 0, 0, 0, 0, 0, 0, true},
     {"gru", 3, 100, 0, 0, 0, 0, 0, 0, true},
@@ -320,7 +320,7 @@ static void states_come_back(void **state)
         play_step(b.there, b.frames, 0, true, b.answered);
         assert_int_equal(exphil_session_state_save(b.there, i, saved, bytes), EXPHIL_OK);
         play_three(&b, b.got);
-        for (int64_t k = 0; k < 4; k++) {
+        for (int64_t k = 0; k < 3; k++) {
             for (int64_t t = 0; t < k; t++) play_step(b.there, b.frames, 7 - t, false, b.answered);
             assert_int_equal(exphil_session_state_restore(b.there, i, saved, bytes), EXPHIL_OK);
             play_three(&b, again);

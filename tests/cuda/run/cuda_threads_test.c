@@ -333,6 +333,7 @@ static void contexts_of_two_devices(void **state)
         {plays, "cuda:1", "mamba lstm", 0, 0},
         {trains, "cuda:1", "lstm", EXPHIL_PRECISION_F32, 3},
     };
+    setenv("EXPHIL_CUDA_JOIN", "none", 1); /* a step has more that may come between than one launch */
     as_alone(kinds, WORKERS);
 }
 
@@ -455,6 +456,7 @@ static void sessions_of_one_model(void **state)
     work alone = {&as, 0, NULL, 0};
     guest guests[GUESTS];
     pthread_t thread[GUESTS + 1];
+    unsetenv("EXPHIL_CUDA_JOIN");
     emulated_gpu()->timing(EMU_SHUFFLED, 3);
     plays(&alone);
     table t = table_on(&as);
