@@ -1,6 +1,4 @@
 # Debian: gcc-aarch64-linux-gnu.
-set(EXPHIL_WRAPPERS "" CACHE PATH "Folder whose parent holds the libraries of the targets")
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES EXPHIL_WRAPPERS)
 set(exphil_target aarch64-linux)
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

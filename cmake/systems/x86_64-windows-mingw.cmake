@@ -1,6 +1,4 @@
 # Debian: gcc-mingw-w64-x86-64.
-set(EXPHIL_WRAPPERS "" CACHE PATH "Folder whose parent holds the libraries of the targets")
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES EXPHIL_WRAPPERS)
 set(exphil_target x86_64-windows-mingw)
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR AMD64)

@@ -1,6 +1,5 @@
 # What all targets of zig share: exphil_zig(<target>). The wrappers are made by tools/systems.
-set(EXPHIL_WRAPPERS "" CACHE PATH "Folder of the compilers that tools/systems makes of zig")
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES EXPHIL_WRAPPERS)
+include(${CMAKE_CURRENT_LIST_DIR}/wrappers.cmake)
 macro(exphil_zig target)
   set(CMAKE_C_COMPILER ${EXPHIL_WRAPPERS}/${target}-clang)
   set(CMAKE_CXX_COMPILER ${EXPHIL_WRAPPERS}/${target}-clang++)
