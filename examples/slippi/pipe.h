@@ -13,6 +13,8 @@ typedef struct pipe_end pipe_end;
 
 /* What to say of a path that is none. */
 extern const char pipe_wanted[];
+/* What to say of one that nobody reads. */
+extern const char pipe_no_reader[];
 
 /* Statuses are those of controller.h. */
 

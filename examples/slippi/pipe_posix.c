@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 const char pipe_wanted[] = "not a FIFO; name another place for the pipe";
+const char pipe_no_reader[] = "nobody reads it";
 
 struct pipe_end {
     int file; /* -1: no reader so far */

@@ -16,6 +16,7 @@
 #define PIPES "\\\\.\\pipe\\"
 
 const char pipe_wanted[] = "no pipe; Dolphin's are named \\\\.\\pipe\\slippibot1 to \\\\.\\pipe\\slippibot4";
+const char pipe_no_reader[] = "nobody reads it; Dolphin makes slippibot1 to slippibot4 as it starts";
 
 struct pipe_end {
     wchar_t *path;

@@ -235,7 +235,7 @@ static int send_pad(struct bot *b)
         say(b, b->options.pipe,
             status == CONTROLLER_OK     ? "written"
             : status == CONTROLLER_FULL ? "not read"
-                                        : "nobody reads it");
+                                        : pipe_no_reader);
     b->last_send = status;
     return 1;
 }
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
     static struct bot b;
     b.options.player = 1;
     b.options.session = (exphil_session_config)EXPHIL_SESSION_CONFIG_INIT;
-    b.last_send = CONTROLLER_NO_READER;
+    b.last_send = -1; /* nothing yet: the first one is told, too */
     if (!read_options(&b.options, argc, argv)) return 2;
     system_on_stop(stop);
     int fine = open_bot(&b);
