@@ -157,7 +157,7 @@ bool plugin_environment(unsigned command, void *data)
 
 /* ---- files ---- */
 
-/* exphil_NAME_libretro.so (on Windows .dll) plays on NAME_libretro.so: beside it, or where systems keep their cores. */
+/* exphil_NAME_libretro.so (SYSTEM_LIBRARY) plays on NAME_libretro.so: beside it, or where systems keep their cores. */
 static int core_beside(const char *folder, size_t folder_length, const char *name, char *path)
 {
     int length = snprintf(path, PLUGIN_PATH, "%.*s/%s", (int)folder_length, folder, name);

@@ -11,6 +11,10 @@
 #  define SYSTEM_LIBRARY ".dll"
 #  define SYSTEM_BETWEEN ";" /* folders of a list */
 #  define SYSTEM_CORES   "C:\\RetroArch-Win64\\cores;C:\\RetroArch\\cores"
+#elif defined __APPLE__ /* linked, never run */
+#  define SYSTEM_LIBRARY ".dylib"
+#  define SYSTEM_BETWEEN ":"
+#  define SYSTEM_CORES   "/Applications/RetroArch.app/Contents/Resources/cores"
 #else
 #  define SYSTEM_LIBRARY ".so"
 #  define SYSTEM_BETWEEN ":"
