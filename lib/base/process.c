@@ -46,7 +46,8 @@ const volatile unsigned char *xph_birth_mark(void)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mark == MAP_FAILED) return NULL;
-    if (madvise(mark, page, MADV_WIPEONFORK) != 0) {
+    /* Who takes any advice, as qemu does for programs of other processors, follows none. */
+    if (madvise(mark, page, -1) == 0 || madvise(mark, page, MADV_WIPEONFORK) != 0) {
         munmap(mark, page);
         return NULL;
     }

@@ -85,9 +85,9 @@ if pkg-config --exists ompi-c; then
     cmake -S "$source" -B with_mpi -DCMAKE_INSTALL_PREFIX=/usr -DEXPHIL_PACKAGES=ON -DEXPHIL_TESTS=OFF -DEXPHIL_TOOLS=OFF \
       -DEXPHIL_MPI=ompi-c -DCMAKE_SKIP_INSTALL_ALL_DEPENDENCY=ON && cmake --build with_mpi --target exphil_mpi &&
       cpack --config with_mpi/CPackConfig.cmake -G DEB -D "CPACK_COMPONENTS_ALL=mpi;mpi_development" -B mpi_packages &&
-      lintian --fail-on error --tag-display-limit 0 mpi_packages/*.deb
-    PKG_CONFIG_PATH=$(dirname "$(find root -name exphil.pc)") cmake -S $documents/mpi -B from_root -DEXPHIL_MPI=ompi-c \
-      -Dexphil_DIR="$(dirname "$(find "$PWD/root" -name exphilConfig.cmake)")" && cmake --build from_root
+      lintian --fail-on error --tag-display-limit 0 mpi_packages/*.deb &&
+      PKG_CONFIG_PATH=$(dirname "$(find root -name exphil.pc)") cmake -S $documents/mpi -B from_root -DEXPHIL_MPI=ompi-c \
+        -Dexphil_DIR="$(dirname "$(find "$PWD/root" -name exphilConfig.cmake)")" && cmake --build from_root
   } >mpi.log 2>&1 || { cat mpi.log; exit 1; }
   for package in libexphil-mpi0 libexphil-mpi-dev; do dpkg-deb -x mpi_packages/${package}_*.deb mpi_root; done
   dpkg-deb -f mpi_packages/libexphil-mpi0_*.deb Depends | grep -q openmpi || { echo "libexphil-mpi0 depends on no MPI"; exit 1; }

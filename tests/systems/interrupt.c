@@ -38,8 +38,11 @@ int main(int argc, char **argv)
         return fprintf(stderr, "interrupt: the command does not start: error %lu\n", GetLastError()), 2;
     (void)SetConsoleCtrlHandler(ignore, TRUE);
     while (!there(argv[1]) && WaitForSingleObject(child.hProcess, 50) == WAIT_TIMEOUT) continue;
-    if (!GenerateConsoleCtrlEvent(strcmp(argv[2], "break") == 0 ? CTRL_BREAK_EVENT : CTRL_C_EVENT, 0))
+    if (!GenerateConsoleCtrlEvent(strcmp(argv[2], "break") == 0 ? CTRL_BREAK_EVENT : CTRL_C_EVENT, 0)) {
         fprintf(stderr, "interrupt: no event: error %lu\n", GetLastError());
+        (void)TerminateProcess(child.hProcess, 2);
+        return 2;
+    }
     (void)WaitForSingleObject(child.hProcess, INFINITE);
     (void)GetExitCodeProcess(child.hProcess, &status);
     printf("status %lu\n", status);
