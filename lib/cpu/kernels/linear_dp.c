@@ -4,7 +4,8 @@
 #include "cpu/kernels/narrow.h"
 #include "cpu/simd/vec.h"
 
-#if defined(__AVX512BF16__)
+/* CFLAGS may name such a processor to all sets. */
+#if defined(__AVX512BF16__) && defined(XPH_REAL_F32)
 
 typedef uint16_t held;
 typedef float total;
