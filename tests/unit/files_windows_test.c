@@ -1,5 +1,5 @@
-/* Files on Windows: writers that are killed at every step, a full disk, files that others hold open, and names. The program
- * starts itself as the other process. */
+/* Files on Windows: writers that are killed at every step, a full disk, files that others hold open, and names; where libraries come
+ * from. The program starts itself as the other process. */
 #define UNICODE
 #define WIN32_LEAN_AND_MEAN
 #include "test.h"
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <winioctl.h>
 
 #define TEMPORARY ".exphil-tmp"
 
@@ -241,6 +242,19 @@ typedef struct process {
     HANDLE handle, said; /* what it writes, where that was asked for */
 } process;
 
+/* Ends with this process, however that ends: after a failure nobody would end it. */
+static void end_with_this(HANDLE other)
+{
+    static HANDLE job;
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {.BasicLimitInformation.LimitFlags =
+                                                       JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE};
+    if (!job) {
+        job = CreateJobObjectW(NULL, NULL);
+        assert_true(SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits));
+    }
+    assert_true(AssignProcessToJobObject(job, other));
+}
+
 static process start(const char *what, const char *path, uint32_t generation, int32_t at, bool heard)
 {
     static wchar_t self[PATH], command[2 * PATH];
@@ -262,6 +276,7 @@ static process start(const char *what, const char *path, uint32_t generation, in
     CloseHandle(process_info.hThread);
     if (to) CloseHandle(to);
     made.handle = process_info.hProcess;
+    end_with_this(made.handle);
     return made;
 }
 
@@ -312,8 +327,9 @@ static void a_writer_killed_from_outside_leaves_a_whole_file(void **state)
     for (int round = 0; round < 10; round++) {
         process writer = start("endless", path, generation + 1, 0, false);
         const uint32_t until = generation + 2 + (uint32_t)round;
+        /* A reader that never pauses keeps the writer from its rename where renames are not those of POSIX. */
         while (generation_of(context, path) < until)
-            assert_int_equal(WaitForSingleObject(writer.handle, 0), WAIT_TIMEOUT);
+            assert_int_equal(WaitForSingleObject(writer.handle, 5), WAIT_TIMEOUT);
         assert_true(TerminateProcess(writer.handle, KILLED));
         assert_int_equal(end_of(&writer), KILLED);
         generation = generation_of(context, path);
@@ -669,10 +685,11 @@ static void long_paths_are_paths(void **state)
 /* What Windows would take for something else is refused before it is opened. */
 static void surprising_names_are_refused(void **state)
 {
-    const char *names[] = {"CON",         "nul",         "NUL.txt",   "aux.bin", "Com1",   "LPT9.safetensors",
-                           "conin$",      "COM\xC2\xB9", "nul .txt",  "dot.",    "space ", "dots...",
-                           "file:stream", "a*b",         "a?b",       "a<b",     "a|b",    "a\"b",
-                           "tab\tname",   "NUL\\a.bin",  "in.\\a.bin"};
+    const char *names[] = {
+        "CON",    "nul",         "NUL.txt",       "aux.bin",     "Com1",       "LPT9.safetensors",
+        "conin$", "COM\xC2\xB9", "com\xC2\xB2.a", "LPT\xC2\xB3", "COM0",       "nul .txt",
+        "dot.",   "space ",      "dots...",       "file:stream", "a*b",        "a?b",
+        "a<b",    "a|b",         "a\"b",          "tab\tname",   "NUL\\a.bin", "in.\\a.bin"};
     exphil_context *context = context_with(NULL);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t kind = EXPHIL_IO_ABSENT;
@@ -682,6 +699,12 @@ static void surprising_names_are_refused(void **state)
         assert_int_equal(xph_file_open(context, place(names[i]), INT64_MAX, &file, &error), EXPHIL_E_IO);
         assert_int_equal(error.native_code, EINVAL);
         assert_int_equal(xph_path_kind(context, place(names[i]), &kind, &error), EXPHIL_E_IO);
+        /* With \\?\ nothing else looks at the name. */
+        char verbatim[PATH];
+        assert_true(xph_narrow(wide_of(folder), verbatim, PATH));
+        assert_true(strlen(verbatim) + strlen(names[i]) + 2 < PATH);
+        strcat(strcat(verbatim, "\\"), names[i]);
+        assert_refused(verbatim, EXPHIL_E_IO, EINVAL, EINVAL);
     }
     assert_refused("NUL", EXPHIL_E_IO, EINVAL, EINVAL);
     assert_refused("\\\\.\\NUL", EXPHIL_E_IO, EINVAL, EINVAL);
@@ -735,6 +758,39 @@ static void folders_are_listed_in_utf8(void **state)
     exphil_context_destroy(context);
 }
 
+/* ---- offsets ------------------------------------------------------------------------------------------- */
+
+/* A file with a hole, where the file system makes one. */
+static void a_file_may_have_more_than_4_gib(void **state)
+{
+    const char *path = place("large.bin");
+    const uint64_t at = UINT64_C(0x140000010);
+    const char *mark = "here";
+    DWORD done = 0;
+    char read[5] = "";
+    HANDLE handle =
+        CreateFileW(wide_of(path), GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
+    assert_true(handle != INVALID_HANDLE_VALUE);
+    const bool sparse = DeviceIoControl(handle, FSCTL_SET_SPARSE, NULL, 0, NULL, 0, &done, NULL);
+    const bool made = sparse &&
+                      SetFilePointerEx(handle, (LARGE_INTEGER){.QuadPart = (int64_t)at}, NULL, FILE_BEGIN) &&
+                      WriteFile(handle, mark, 4, &done, NULL);
+    CloseHandle(handle);
+    if (!made) print_message("SKIPPED: the file system has no room for a file of 5 GiB, or no holes\n");
+    if (!made) skip();
+    exphil_context *context = context_with(NULL);
+    xph_file file;
+    assert_int_equal(xph_file_open(context, path, INT64_MAX, &file, NULL), EXPHIL_OK);
+    assert_true(file.bytes == at + 4);
+    assert_int_equal(xph_file_read(&file, at, read, 4, NULL), EXPHIL_OK);
+    assert_string_equal(read, mark);
+    assert_int_equal(xph_file_read(&file, at & UINT32_MAX, read, 4, NULL), EXPHIL_OK);
+    assert_memory_equal(read, "\0\0\0\0", 4);
+    xph_file_close(&file);
+    exphil_context_destroy(context);
+    assert_true(DeleteFileW(wide_of(path)));
+}
+
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
 static void errors_have_the_numbers_of_errno(void **state)
@@ -761,6 +817,47 @@ static void errors_have_the_numbers_of_errno(void **state)
                  {ERROR_FILENAME_EXCED_RANGE, ENAMETOOLONG}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_int_equal(xph_windows_errno(known[i].code), known[i].number);
+}
+
+/* ---- libraries and the environment ---------------------------------------------------------------------- */
+
+/* Whoever may write in the current folder or in one of PATH cannot put a library there. */
+static void libraries_come_from_where_the_program_is(void **state)
+{
+    wchar_t self[PATH], before[PATH], path[PATH];
+    char reason[256];
+    void *library = NULL;
+    assert_true(GetModuleFileNameW(NULL, self, PATH) < PATH);
+    assert_true(
+        CopyFileW(self, wide_of(place("planted.dll")), TRUE)); /* a program is an image as a library is */
+    library = xph_library_open(place("planted.dll"), reason, sizeof reason);
+    assert_non_null(library);
+    xph_library_close(library);
+    assert_true(GetCurrentDirectoryW(PATH, before) < PATH);
+    assert_true(GetEnvironmentVariableW(L"PATH", path, PATH) < PATH);
+    assert_true(SetCurrentDirectoryW(wide_of(folder) + 4));
+    assert_null(xph_library_open("planted.dll", reason, sizeof reason));
+    assert_non_null(strstr(reason, "was not found"));
+    assert_true(SetCurrentDirectoryW(before));
+    assert_true(SetEnvironmentVariableW(L"PATH", wide_of(folder) + 4));
+    assert_null(xph_library_open("planted.dll", reason, sizeof reason));
+    assert_true(SetEnvironmentVariableW(L"PATH", path));
+}
+
+static void the_environment_is_utf8(void **state)
+{
+    char value[8] = "before";
+    assert_true(SetEnvironmentVariableW(L"EXPHIL_OF_TEST", NULL));
+    assert_int_equal(xph_environment("EXPHIL_OF_TEST", value, sizeof value), -1);
+    assert_true(SetEnvironmentVariableW(L"EXPHIL_OF_TEST", L""));
+    assert_int_equal(xph_environment("EXPHIL_OF_TEST", value, sizeof value), 0);
+    assert_string_equal(value, "");
+    assert_true(SetEnvironmentVariableW(L"EXPHIL_OF_TEST", L"a\u00E9\u65E5"));
+    assert_int_equal(xph_environment("EXPHIL_OF_TEST", value, sizeof value), 6);
+    assert_string_equal(value, "a\xC3\xA9\xE6\x97\xA5");
+    assert_true(SetEnvironmentVariableW(L"EXPHIL_OF_TEST", L"longer than its room"));
+    assert_int_equal(xph_environment("EXPHIL_OF_TEST", value, sizeof value), 20);
+    assert_true(SetEnvironmentVariableW(L"EXPHIL_OF_TEST", NULL));
 }
 
 static int begin_all(void **state)
@@ -794,6 +891,9 @@ int main(int count, char **arguments)
         cmocka_unit_test(long_paths_are_paths),
         cmocka_unit_test(surprising_names_are_refused),
         cmocka_unit_test(folders_are_listed_in_utf8),
+        cmocka_unit_test(libraries_come_from_where_the_program_is),
+        cmocka_unit_test(the_environment_is_utf8),
+        cmocka_unit_test(a_file_may_have_more_than_4_gib),
         cmocka_unit_test(errors_have_the_numbers_of_errno),
     };
     return cmocka_run_group_tests(tests, begin_all, end_all);
