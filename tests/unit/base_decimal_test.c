@@ -80,6 +80,11 @@ static void hard_texts_are_rounded_exactly(void **state)
     reads_as("-0", -0.0);
     reads_as("0.000000000000000000000000000000000000001e39", 1);
     reads_as("1e23", 0x1.52d02c7e14af6p76);
+    double large = 0;
+    reads_as("1e-18446744073709551616", 0); /* 2^64 */
+    reads_as("0e18446744073709551617", 0);
+    assert_false(xph_parse_double("1e18446744073709551616", &large));
+    assert_false(xph_parse_double("1e18446744073709551516", &large)); /* 2^64 - 100 */
     assert_string_equal(text_of(1e23, 17), "1e+23");
     assert_string_equal(text_of(9007199254740993.0, 17), "9007199254740992");
     assert_string_equal(text_of(0.5, 1), "0.5");
