@@ -3,6 +3,8 @@
 #include "system.h"
 #include "train_run.h"
 
+#include "base/double.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -71,11 +73,6 @@ static bool find_origin(bad_batch *b)
 
 /* ---- which row ----------------------------------------------------------------------------------------- */
 
-static double softplus(double x)
-{
-    return (x > 0.0 ? x : 0.0) + log1p(exp(x > 0.0 ? -x : x));
-}
-
 /* -log p of an action. */
 static double cost_of(const exphil_spec *spec, const float *logits, const int32_t *action)
 {
@@ -84,12 +81,12 @@ static double cost_of(const exphil_spec *spec, const float *logits, const int32_
         double most = (double)logits[0], sum = 0.0;
         for (int32_t k = 0; k < spec->heads[h].count; k++) {
             double y = (double)logits[k];
-            if (spec->heads[h].kind == EXPHIL_BERNOULLI) cost += softplus(action[h] >> k & 1 ? -y : y);
+            if (spec->heads[h].kind == EXPHIL_BERNOULLI) cost += xph_softplus_of(action[h] >> k & 1 ? -y : y);
             most = y > most ? y : most;
         }
         if (spec->heads[h].kind == EXPHIL_BERNOULLI) continue;
-        for (int32_t k = 0; k < spec->heads[h].count; k++) sum += exp((double)logits[k] - most);
-        cost += log(sum) + most - (double)logits[action[h]];
+        for (int32_t k = 0; k < spec->heads[h].count; k++) sum += xph_exp_of((double)logits[k] - most);
+        cost += xph_log_of(sum) + most - (double)logits[action[h]];
     }
     return cost;
 }

@@ -2,6 +2,8 @@
 #include "examine.h"
 #include "commands.h"
 
+#include "base/double.h" /* what is counted stands in files, with the same bits everywhere */
+
 #include <exphil/examine.h>
 
 #include <math.h>
@@ -15,12 +17,12 @@ enum { NEAR = 60, PHASE_FRAMES = 600 }; /* of mistakes; first and last ten secon
 
 static double sigmoid(double x)
 {
-    return x >= 0 ? 1.0 / (1.0 + exp(-x)) : exp(x) / (1.0 + exp(x));
+    return x >= 0 ? 1.0 / (1.0 + xph_exp_of(-x)) : xph_exp_of(x) / (1.0 + xph_exp_of(x));
 }
 
 static double plogp(double p)
 {
-    return p > 0.0 ? -p * log(p) : 0.0;
+    return p > 0.0 ? -p * xph_log_of(p) : 0.0;
 }
 
 static void confide(exam_head *head, double confidence, bool right)
@@ -50,24 +52,32 @@ static void count_classes(exam_head *head, int32_t count, const double *logit, i
 {
     double most = logit[0], sum = 0.0, spread = 0.0;
     for (int32_t k = 1; k < count; k++) most = logit[k] > most ? logit[k] : most;
-    for (int32_t k = 0; k < count; k++) sum += exp(logit[k] - most);
-    for (int32_t k = 0; k < count; k++) spread += exp(logit[k] - most) / sum * (logit[k] - most);
-    head->entropy += log(sum) - spread;
+    for (int32_t k = 0; k < count; k++) sum += xph_exp_of(logit[k] - most);
+    for (int32_t k = 0; k < count; k++) spread += xph_exp_of(logit[k] - most) / sum * (logit[k] - most);
+    head->entropy += xph_log_of(sum) - spread;
     const int32_t places = (int32_t)(sizeof head->classes / sizeof head->classes[0]);
     head->classes[likely < places ? likely : places - 1]++;
-    confide(head, exp(logit[likely] - most) / sum, likely == recorded);
+    confide(head, xph_exp_of(logit[likely] - most) / sum, likely == recorded);
 }
 
 /* ---- the stick ----------------------------------------------------------------------------------------- */
 
+int stick_eighth(double right, double up)
+{
+    const double tan_22_5 = 0.41421356237309503; /* half an eighth */
+    const double across = fabs(right), along = fabs(up);
+    if (along <= tan_22_5 * across) return right < 0 ? 4 : 0;
+    if (across <= tan_22_5 * along) return up < 0 ? 6 : 2;
+    return right > 0 ? (up > 0 ? 1 : 7) : up > 0 ? 3 : 5;
+}
+
 /* Inside the game's dead zone of an axis a stick is at rest. */
 static int sector(float x, float y)
 {
-    const double dead = 0.2875, pi = 3.14159265358979323846;
+    const double dead = 0.2875;
     double right = fabs((double)x) < dead ? 0.0 : (double)x, up = fabs((double)y) < dead ? 0.0 : (double)y;
     if (right == 0.0 && up == 0.0) return 0;
-    int eighth = (int)floor(atan2(up, right) / (pi / 4.0) + 0.5);
-    return 1 + (eighth + 8) % 8;
+    return 1 + stick_eighth(right, up);
 }
 
 static void count_stick(exam *e, const int32_t *recorded, const int32_t *likely)

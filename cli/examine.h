@@ -84,6 +84,9 @@ double exam_calibration_error(const exam *made, int64_t head);
 /* The mistakes, dearest first: indices into candidates; free it. count: how many. */
 int64_t *exam_mistakes(const exam *made, int64_t *count);
 
+/* The direction of a stick that is not at rest: 0 right, 1 up and right, 2 up, ..., 7 down and right. */
+int stick_eighth(double right, double up);
+
 /* "A", or "buttons 3". */
 const char *exam_bit_name(const exam *made, int64_t head, int32_t bit, char *to, size_t size);
 /* examine_print.c: the short part, all as JSON, and the frames that cost most. */

@@ -2,8 +2,9 @@
 #include "commands.h"
 #include "examine.h"
 
+#include "base/double.h"
+
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,7 +313,7 @@ static void print_mistake(const exam *e, const exam_mistake *m, int64_t number)
            info->game, frame, seconds / 60, seconds % 60);
     situation_text(e, m, place);
     printf("%s%s\n    recorded  %s", place[0] ? ": " : "", place, action_text(e, m->recorded, text));
-    printf("   (probability %.2g %%)", 100.0 * exp(-m->nll));
+    printf("   (probability %.2g %%)", 100.0 * xph_exp_of(-m->nll));
     printf("\n    likeliest %s\n", action_text(e, m->likely, text));
 }
 
@@ -342,8 +343,8 @@ static json_t *mistake_json(const exam *e, const exam_mistake *m)
     return json_pack("{s:s,s:s,s:i,s:I,s:I,s:I,s:s,s:f,s:f,s:o,s:o}", "game", hash, "match",
                      match_text(info, match), "port", info->port, "dataset_frame", (json_int_t)m->frame,
                      "episode", (json_int_t)m->episode, "frame", (json_int_t)game_frame(e, m), "situation",
-                     situation_text(e, m, situation), "nll", m->nll, "probability", exp(-m->nll), "recorded",
-                     action_json(e, m->recorded), "likely", action_json(e, m->likely));
+                     situation_text(e, m, situation), "nll", m->nll, "probability", xph_exp_of(-m->nll),
+                     "recorded", action_json(e, m->recorded), "likely", action_json(e, m->likely));
 }
 
 json_t *exam_mistakes_json(const exam *e)

@@ -1,6 +1,7 @@
 /* A review for people, and whole as JSON. */
 #include "review.h"
 
+#include "examine.h"
 #include "seat.h"
 #include "slp_words.h"
 
@@ -17,9 +18,8 @@ static const char *direction(float x, float y)
 {
     static const char *const names[] = {"right", "up-right",  "up",   "up-left",
                                         "left",  "down-left", "down", "down-right"};
-    if (hypotf(x, y) < 0.28f) return "";
-    int sector = (int)lround(atan2((double)y, (double)x) / (3.141592653589793 / 4.0));
-    return names[(sector + 8) % 8];
+    const double right = (double)x, up = (double)y;
+    return right * right + up * up < 0.28 * 0.28 ? "" : names[stick_eighth(right, up)];
 }
 
 static void append(char *to, const char *text)

@@ -1,6 +1,7 @@
 /* Where a game turned: stretches in which most was won or lost beside what had been expected. */
 #include "review.h"
 
+#include "base/double.h"
 #include "slp_words.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static bool mean_value(const review *r, const counts *c, int64_t first, int64_t 
 /* Of the frames from one on; false: something in them, or beside them, is not known. */
 static bool swing_at(const review *r, int64_t at, const counts *c, review_swing *s)
 {
-    const double gamma = exp2(-1.0 / (60.0 * r->worth.half_life));
+    const double gamma = xph_exp2_of(-1.0 / (60.0 * r->worth.half_life));
     const int64_t end = at + REVIEW_WINDOW;
     bool last = end == r->count && r->over;
     *s = (review_swing){.at = at};

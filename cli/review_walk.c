@@ -2,6 +2,8 @@
  * f + d and says what is to come from there on: both stand at that frame. */
 #include "review.h"
 
+#include "base/double.h"
+
 #include "seat.h"
 
 #include <math.h>
@@ -52,7 +54,7 @@ static bool take_rewards(review *r)
 /* Against the returns of this game, where they are known: not close before the end of one that was cut off. */
 static void explain(review *r)
 {
-    const double gamma = exp2(-1.0 / (60.0 * r->worth.half_life));
+    const double gamma = xph_exp2_of(-1.0 / (60.0 * r->worth.half_life));
     double later = 0.0, lacks = r->over ? 0.0 : 1.0, misses = 0.0, mean = 0.0, apart = 0.0;
     for (int64_t i = r->count - 1; i >= 0; i--) {
         const review_frame *f = &r->frame[i];
