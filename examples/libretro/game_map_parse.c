@@ -152,7 +152,7 @@ static int take_mask(struct reader *reader, const char *word, struct game_field 
 /* After address and type: pairs of a word and its value. */
 static int take_extra(struct reader *reader, const char *name, const char *value, struct game_field *field)
 {
-    uint32_t number;
+    uint32_t number = 0;
     if (!strcmp(name, "mask")) return take_mask(reader, value, field);
     if (field->kind == FIELD_FLOAT && !strcmp(name, "scale"))
         return take_number(reader, name, value, &field->scale);
@@ -269,7 +269,7 @@ static int read_press(struct reader *reader)
 {
     struct game_map *map = reader->map;
     struct game_head *head = NULL;
-    uint32_t value;
+    uint32_t value = 0;
     if (want(reader, 4, WORDS_MAX, "press HEAD VALUE BUTTON|AXIS=NUMBER ...")) return -1;
     for (int i = 0; i < map->heads; i++)
         if (!strcmp(map->head[i].name, reader->word[1])) head = &map->head[i];
@@ -306,7 +306,7 @@ const char *game_map_memory_name(int id)
 
 static int read_memory(struct reader *reader)
 {
-    uint32_t id;
+    uint32_t id = 0;
     if (want(reader, 2, 2, "memory system|save|video|rtc|bus|NUMBER")) return -1;
     for (size_t i = 0; i < MEMORIES; i++) {
         if (strcmp(reader->word[1], memories[i].name)) continue;
