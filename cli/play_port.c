@@ -45,11 +45,12 @@ int play_port(const exphil_model *model, const exphil_slp_info *info, bool quiet
     bool known = json_array_size(json_object_get(train, "characters")) > 0;
     char who[WORDS_SHORT];
     int count = 0, port = known ? best_port(train, info, &count) : 0;
-    const char *why = !known  ? NULL
-                      : !port ? "nobody has a character that the policy was trained on; --port takes another"
-                      : count == 1
-                          ? "the character that the policy was trained on"
-                          : "of several characters that it was trained on, the one it knows best; --port takes another";
+    const char *why =
+        !known  ? NULL
+        : !port ? "nobody has a character that the policy was trained on; --port takes another"
+        : count == 1
+            ? "the character that the policy was trained on"
+            : "of several characters that it was trained on, the one it knows best; --port takes another";
     if (!port) port = known ? first_port(info) : 1;
     if (why && !quiet) fprintf(stderr, "%s: %s\n", words_player(who, info, port - 1), why);
     json_decref(notes);

@@ -34,8 +34,10 @@ test_process test_start_self(const char *const *arguments)
     }
     assert_true(used > 0);
     /* wine, not Windows, at times has an internal error where another process is just ending. */
-    for (int tries = 0; !CreateProcessW(self, command, NULL, NULL, FALSE, 0, NULL, NULL, &start, &made); tries++) {
-        if (GetLastError() != ERROR_INTERNAL_ERROR || tries == 20) fail_msg("CreateProcess: error %lu", GetLastError());
+    for (int tries = 0; !CreateProcessW(self, command, NULL, NULL, FALSE, 0, NULL, NULL, &start, &made);
+         tries++) {
+        if (GetLastError() != ERROR_INTERNAL_ERROR || tries == 20)
+            fail_msg("CreateProcess: error %lu", GetLastError());
         Sleep(50);
     }
     CloseHandle(made.hThread);

@@ -96,7 +96,8 @@ static void *measured(void *given)
     small_stack *s = given;
     ULONG_PTR low, high;
     GetCurrentThreadStackLimits(&low, &high);
-    volatile unsigned char *at = (volatile unsigned char *)&low - ROOM; /* below is no frame but those of calls */
+    volatile unsigned char *at =
+        (volatile unsigned char *)&low - ROOM; /* below is no frame but those of calls */
     volatile unsigned char *const last = (volatile unsigned char *)low + KEPT;
     while (at > last) *--at = PAINT;
     void *result = s->fn(s->arg);
