@@ -16,6 +16,13 @@ bool run_lock(const char *out)
     (void)snprintf(path, sizeof path, "%s.lock", out);
     wchar_t *wide = wide_path(path);
     if (!wide) return complain_of_file(path);
+    /* What holds something is a file of somebody's, which closing would remove. */
+    WIN32_FILE_ATTRIBUTE_DATA of;
+    if (GetFileAttributesExW(wide, GetFileExInfoStandard, &of) && (of.nFileSizeHigh || of.nFileSizeLow)) {
+        fprintf(stderr, "exphil: %s is no lock of a run: it holds something; rename it\n", path);
+        xph_wide_free(wide);
+        return false;
+    }
     held = CreateFileW(wide, GENERIC_READ | GENERIC_WRITE | DELETE, 0, NULL, OPEN_ALWAYS,
                        FILE_ATTRIBUTE_NORMAL | FILE_FLAG_DELETE_ON_CLOSE, NULL);
     if (held == INVALID_HANDLE_VALUE) (void)wide_failed();

@@ -11,11 +11,11 @@
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
-/* What is no UTF-16 gets a sign in its place. */
 char *narrow_text(const wchar_t *text)
 {
-    int bytes = WideCharToMultiByte(CP_UTF8, 0, text, -1, NULL, 0, NULL, NULL);
+    int bytes = WideCharToMultiByte(CP_UTF8, WC_ERR_INVALID_CHARS, text, -1, NULL, 0, NULL, NULL);
     char *narrow = bytes > 0 ? malloc((size_t)bytes) : NULL;
+    errno = bytes > 0 ? ENOMEM : EILSEQ;
     if (narrow) (void)WideCharToMultiByte(CP_UTF8, 0, text, -1, narrow, bytes, NULL, NULL);
     return narrow;
 }
@@ -87,6 +87,10 @@ static void take_arguments(int *argc, char ***argv)
         at = cut_argument(at, one);
         all[count] = narrow_text(one);
         fine = all[count] != NULL;
+        if (!fine && errno == EILSEQ) {
+            fprintf(stderr, "exphil: argument %d is no text: it holds half of a UTF-16 pair\n", count);
+            exit(2);
+        }
         if (fine) system_path(all[count]);
     }
     free(one);

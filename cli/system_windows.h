@@ -10,7 +10,7 @@ wchar_t *wide_path(const char *path);
 bool wide_failed(void);
 /* A handle with all sharing, so that others may replace and remove the file; INVALID_HANDLE_VALUE: errno says why. */
 HANDLE wide_open(const char *path, DWORD access, DWORD creation, DWORD flags);
-/* UTF-8 of a text, to be freed; NULL: no memory. */
+/* UTF-8 of a text, to be freed. NULL: errno is EILSEQ where it is no UTF-16, or ENOMEM. */
 char *narrow_text(const wchar_t *text);
 
 #endif

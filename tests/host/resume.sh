@@ -72,6 +72,11 @@ fcntl.flock(lock, fcntl.LOCK_UN)
 assert subprocess.run(words, capture_output=True).returncode == 0
 END
 [ ! -e held.st.lock ] || complain "a run that has ended left its lock"
+# a file of somebody's that has a lock's name stays
+echo mine >mine.st.lock
+# shellcheck disable=SC2086
+expect 1 "mine.st.lock is no lock of a run" train $fine --updates 2 --out mine.st 1.slp
+[ "$(cat mine.st.lock)" = mine ] || complain "a run removes a file that is not its own"
 
 # controls and marks of direction in a file's words
 printf '{"\\u001b[31mred\\u009b\\u202e": 1}' >bad.json

@@ -166,6 +166,9 @@ if [ "$windows" ]; then
   refused "no file can have this name" train "${small[@]}" --updates 1 --out 'blank ' drill.slp
   refused "no file can have this name" train "${small[@]}" --updates 1 --log 'dot.jsonl.' --out dot.safetensors drill.slp
   ls -d dot* blank* 2>/dev/null && complain "what was refused left files"
+  echo mine >mine.lock
+  refused "mine.lock is no lock of a run" train "${small[@]}" --updates 1 --out mine drill.slp
+  [ "$(cat mine.lock)" = mine ] || complain "a run removes a file that is not its own"
   cp drill.slp locked && chmod 444 locked
   refused "it is read-only" train "${small[@]}" --updates 1 --force --out locked drill.slp
   refused "launch is not for Windows" launch -n 2 -- exphil info
