@@ -89,7 +89,7 @@ PYTHON
 
 # the port of the character
 for case in "pair 1 the character that the policy was trained on" "second 2 the character that the policy was trained on" \
-  "ditto 2 of several that it was trained on" "none 1 nobody has a character"; do
+  "ditto 2 of several characters that it was trained on" "none 1 nobody has a character"; do
   name=${case%% *} rest=${case#* }
   expect 0 "${rest#* }" play "$policy" "$name.slp"
   grep -q "in the place of P${rest%% *}" err || complain "$name: $(cat err)"
