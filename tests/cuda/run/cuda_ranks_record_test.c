@@ -516,9 +516,6 @@ static void stop_in(group plan, const int32_t means[2], int64_t every)
 {
     const int64_t batches = plan.plan.trainer.accumulate ? plan.plan.trainer.accumulate : 1;
     const int64_t each = plan.sums == EXPHIL_SUMS_PLAIN ? 1 : 2; /* exchanges of a sum */
-#if defined(EXPHIL_TEST_FEWER)
-    every = every < 3 ? 3 : every; /* in the first and the last of two sums */
-#endif
     group whole = plan;
     whole.open = true;
     run_group(&whole, one_rank);
