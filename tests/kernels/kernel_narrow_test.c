@@ -2,6 +2,8 @@
  * here in the plainest way; every candidate of every set must give exactly that. */
 #include "narrow_case.h"
 
+#include "cpu/simd/fma.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,8 +150,8 @@ static float want_bf16(const narrow_layer *l, const float *x, const float *w)
 {
     float sum = 0.0f;
     for (int64_t k = 0; k < l->s.in; k += 2) {
-        if (k + 1 < l->s.in) sum = fmaf(plain_bf16(x[k + 1], true), plain_bf16(w[k + 1], true), sum);
-        sum = fmaf(plain_bf16(x[k], true), plain_bf16(w[k], true), sum);
+        if (k + 1 < l->s.in) sum = xph_fmaf(plain_bf16(x[k + 1], true), plain_bf16(w[k + 1], true), sum);
+        sum = xph_fmaf(plain_bf16(x[k], true), plain_bf16(w[k], true), sum);
     }
     return sum;
 }
@@ -166,7 +168,7 @@ static float want_i8(const narrow_layer *l, const float *x, const float *w, floa
     for (int64_t k = 0; k < l->s.in && largest >= 0x1p-100f; k++)
         sum += (int64_t)nearbyint((double)x[k] * (double)inverse) * plain_level(w[k], scale);
     if (largest < 0x1p-100f) largest = 0.0f;
-    return fmaf(largest / 127.0f * scale, (float)sum, bias);
+    return xph_fmaf(largest / 127.0f * scale, (float)sum, bias);
 }
 
 /* What the layer gives. */

@@ -95,7 +95,7 @@ static void check_batches(const bench *b, const exphil_dataset *dataset, int32_t
                     frame -= info.frames;
             double wanted = by_hand(b, (int)info.game - 1, frame + delay, over, half_life);
             known += !isnan(wanted);
-            unknown += isnan(wanted);
+            unknown += isnan(wanted) != 0;
             assert_true(isnan(wanted) ? isnan(found)
                                       : fabs((double)found - wanted) < 1e-5 * (1.0 + fabs(wanted)));
         }
