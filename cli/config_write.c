@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "commands.h"
+#include "notes.h"
 #include "system.h"
 
 #include <errno.h>
@@ -104,7 +105,7 @@ static json_t *make_object(const option_command *command, const char *path, cons
     if (system_date(time(NULL), true, &date))
         (void)strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &date);
     for (int i = 0; i < facts->count; i++) json_array_append_new(files, text_json(path, facts->files[i]));
-    json_object_set_new(object, "version", json_string(exphil_version_string()));
+    json_object_set_new(object, "version", json_string(notes_version()));
     json_object_set_new(object, "started", json_string(started));
     json_object_set_new(object, "files", files);
     add_options(command, path, object, true);

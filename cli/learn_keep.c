@@ -117,8 +117,8 @@ static bool take_notes(learn_run *r)
         json_decref(notes);
         notes = json_object();
     }
-    json_t *learn = json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:i,s:o}", "version", exphil_version_string(),
-                              "world", o->world, "opponent",
+    json_t *learn = json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:i,s:o}", "version", notes_version(), "world",
+                              o->world, "opponent",
                               o->opponent             ? o->opponent
                               : learn_world_of_two(o) ? "self"
                                                       : "game",

@@ -9,6 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *notes_version(void)
+{
+    static char text[16];
+    uint32_t v = exphil_version();
+    snprintf(text, sizeof text, "%u.%u.%u", v / 10000 % 100, v / 100 % 100, v % 100);
+    return text;
+}
+
 /* ---- options ------------------------------------------------------------------------------------------- */
 
 /* What a person calls files and folders is theirs. */

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "files.h"
+#include "notes.h"
 #include "plot.h"
 #include "system.h"
 
@@ -253,9 +254,7 @@ void report_page(FILE *f, const report_parts *parts)
     write_escaped(f, parts->run->name);
     fprintf(f, "</title>\n<style>\n%s</style>\n</head>\n<body>\n", style);
     report_title(f, 1, parts->run->name, NULL);
-    const char *version = exphil_version_string();
-    fprintf(f, "<p class=\"faint\">A training run, as exphil report %.*s tells it.</p>\n",
-            (int)strcspn(version, " "), version);
+    fprintf(f, "<p class=\"faint\">A training run, as exphil report %s tells it.</p>\n", notes_version());
     write_run(f, parts);
     write_verdict(f, json_object_get(json_object_get(parts->lines, "examination"), "verdict"));
     if (parts->run->log) {

@@ -79,23 +79,15 @@ static json_t *data_json(const exphil_dataset *dataset, census *found)
                      (json_int_t)info.games, "sides", (json_int_t)found->all_sides);
 }
 
-static const char *version(char text[16])
-{
-    uint32_t v = exphil_version();
-    snprintf(text, 16, "%u.%u.%u", v / 10000 % 100, v / 100 % 100, v % 100);
-    return text;
-}
-
 /* What does not change while it runs. */
 static json_t *begin(const train_state *r)
 {
     census found, held_census;
-    char text[16];
     json_t *data = data_json(r->train, &found);
     if (!data) return NULL;
-    json_t *train = json_pack("{s:s,s:s,s:s,s:o,s:o,s:o}", "version", version(text), "layout", r->spec.layout,
-                              "codec", r->spec.codec, "characters", characters_json(&found), "opponents",
-                              opponents_json(&found), "data", data);
+    json_t *train = json_pack("{s:s,s:s,s:s,s:o,s:o,s:o}", "version", notes_version(), "layout",
+                              r->spec.layout, "codec", r->spec.codec, "characters", characters_json(&found),
+                              "opponents", opponents_json(&found), "data", data);
     if (r->held) {
         json_t *held = data_json(r->held, &held_census);
         json_object_set_new(held, "share", json_real(r->options->held_out));

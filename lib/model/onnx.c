@@ -57,7 +57,10 @@ static exphil_status add_front(const exphil_model *model, xph_proto_out *out, ex
     char number[24];
     xph_proto_add_int(out, MODEL_IR, IR_VERSION);
     xph_proto_add_text(out, MODEL_PRODUCER, "libexphil");
-    xph_proto_add_text(out, MODEL_PRODUCER_VERSION, exphil_version_string());
+    /* exphil_version_string also names the kernels of this processor. */
+    (void)snprintf(number, sizeof number, "%d.%d.%d", EXPHIL_VERSION_MAJOR, EXPHIL_VERSION_MINOR,
+                   EXPHIL_VERSION_PATCH);
+    xph_proto_add_text(out, MODEL_PRODUCER_VERSION, number);
     size_t opset = xph_proto_open(out, MODEL_OPSET);
     xph_proto_add_text(out, OPSET_DOMAIN, "");
     xph_proto_add_int(out, OPSET_VERSION, OPSET);
