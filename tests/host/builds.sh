@@ -1,8 +1,8 @@
 #!/bin/sh
 # The same bits from every build: gcc -O2 and -O3, with all instruction sets, numbers of threads and of streams that
 # tests/train/same_bits_test.c goes through. Each program compares its digests with the kept ones. clang -O2 is what the preset
-# asan builds, which has the same test, clang -O3 what zig builds for other systems (tests/systems/bits.py). That of gcc -O2 has CFLAGS of somebody who wants speed: they change no bits,
-# and the program begins in the usual floating-point mode.
+# asan builds, which has the same test, clang -O3 what zig builds for other systems (tests/systems/bits.py). That of gcc -O2 has
+# CFLAGS of somebody who wants speed: they change no bits, and the program begins in the usual floating-point mode.
 #   builds.sh <source folder> <folder for the builds> <jobs> [<same_bits_test of gcc -O3, unless that ran already>]
 set -eu
 source=$1 work=$2 jobs=$3 built=${4:-}
