@@ -212,12 +212,15 @@ enum {
     XPH_ISA_AVX512_BF16 = 5, /* ... and bfloat16 products */
     XPH_ISA_NEON = 6,        /* AArch64's Advanced SIMD */
     XPH_ISA_NEON_DOT = 7,    /* ... and int8 products (FEAT_DotProd) */
-    XPH_ISA_COUNT = 8
+    XPH_ISA_SIMD128 = 8,     /* WebAssembly's vectors */
+    XPH_ISA_RELAXED = 9,     /* ... and multiply-adds of relaxed SIMD, where the host fuses them */
+    XPH_ISA_COUNT = 10
 };
 /* Whether a level is at most another: of two kinds of processor only XPH_ISA_REF is. */
 static inline bool xph_isa_within(xph_isa level, xph_isa most)
 {
-    return level == XPH_ISA_REF || (level <= most && (level >= XPH_ISA_NEON) == (most >= XPH_ISA_NEON));
+    return level == XPH_ISA_REF || (level <= most && (level >= XPH_ISA_NEON) == (most >= XPH_ISA_NEON) &&
+                                    (level >= XPH_ISA_SIMD128) == (most >= XPH_ISA_SIMD128));
 }
 /* What the processor has with the system's consent (CPUID and XGETBV; HWCAP), and the level that is best on it. That
  * is never XPH_ISA_AVX512_BF16 where its products are slower than fused multiply-adds (Intel's). */

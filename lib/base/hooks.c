@@ -64,7 +64,7 @@ static exphil_status take_executor(const exphil_executor *given, exphil_executor
     return EXPHIL_OK;
 }
 
-#define LEVELS "ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon or neondot"
+#define LEVELS "ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16, neon, neondot, simd128 or relaxed"
 
 static bool isa_of(const char *name, xph_isa *isa)
 {

@@ -104,6 +104,43 @@ void xph_cpu_name(char *name, size_t bytes)
     snprintf(name, bytes, "AArch64");
 }
 
+#elif defined(XPH_HAVE_SIMD128_SET)
+
+#  if defined(XPH_HAVE_RELAXED_SET)
+#    include <wasm_simd128.h>
+
+/* A host may round the product, if it does so always. Rounded once, (1 + 2^-23)^2 - (1 + 2^-22) is 2^-46. */
+__attribute__((target("relaxed-simd"))) static bool fused(void)
+{
+    volatile float factor = 0x1.000002p0f, sum = -0x1.000004p0f;
+    v128_t x = wasm_f32x4_splat(factor);
+    return wasm_f32x4_extract_lane(wasm_f32x4_relaxed_madd(x, x, wasm_f32x4_splat(sum)), 0) == 0x1p-46f;
+}
+#  else
+static bool fused(void)
+{
+    return false;
+}
+#  endif
+
+bool xph_cpu_has(xph_isa level)
+{
+#  if !defined(XPH_NO_REFERENCE)
+    if (level == XPH_ISA_REF) return true;
+#  endif
+    return level == XPH_ISA_SIMD128 || (level == XPH_ISA_RELAXED && fused());
+}
+
+xph_isa xph_cpu_detect(void)
+{
+    return fused() ? XPH_ISA_RELAXED : XPH_ISA_SIMD128;
+}
+
+void xph_cpu_name(char *name, size_t bytes)
+{
+    snprintf(name, bytes, "WebAssembly");
+}
+
 #else
 
 bool xph_cpu_has(xph_isa level)
@@ -134,6 +171,8 @@ const char *xph_isa_name(xph_isa isa)
         [XPH_ISA_AVX512_BF16] = "avx512bf16",
         [XPH_ISA_NEON] = "neon",
         [XPH_ISA_NEON_DOT] = "neondot",
+        [XPH_ISA_SIMD128] = "simd128",
+        [XPH_ISA_RELAXED] = "relaxed",
     };
     return isa >= 0 && isa < XPH_ISA_COUNT ? names[isa] : "unknown";
 }

@@ -634,8 +634,8 @@ static void melee(void)
 
 static int sets(void)
 {
-    static const char *const names[] = {"ref",        "avx2",       "avx512", "avx2vnni",
-                                        "avx512vnni", "avx512bf16", "neon",   "neondot"};
+    static const char *const names[] = {"ref",        "avx2", "avx512",  "avx2vnni", "avx512vnni",
+                                        "avx512bf16", "neon", "neondot", "simd128",  "relaxed"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         exphil_context_config with = EXPHIL_CONTEXT_CONFIG_INIT;
         exphil_context *context = NULL;

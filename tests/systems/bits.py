@@ -113,11 +113,11 @@ def runs_of(targets, work):
         if "ref" not in sets:
             sys.exit(f"FAILED: {target}: no kernels of ref")
         runs += [Run(target, program, isa) for isa in sets]
-        if target != "wasm32-wasi":  # it has no threads
+        if not target.startswith("wasm32-"):  # they have no threads
             runs.append(Run(target, program, sets[-1], "3"))
     # Emulated, a processor has all; what runs on this one has what this one has.
     have = {target: {r.isa for r in runs if r.target == target} for target in {r.target for r in runs}}
-    need = {"aarch64-linux": {"ref", "neon", "neondot"}}
+    need = {"aarch64-linux": {"ref", "neon", "neondot"}, "wasm32-wasi": {"ref", "simd128"}}
     need.update({target: have["native"] for target in have if target.startswith("x86_64") and "native" in have})
     for target in need.keys() & have.keys():
         if missing := need[target] - have[target]:

@@ -5,6 +5,7 @@
  *   vpmaddubsw  two products in int16, which saturate: |x| times w with the sign of x, at most 2 * 127 * 127 < 2^15
  *   sdot        four products of int8s
  *   smull       one product in int16, of which two are added, at most the same
+ *   i32x4.dot_i16x8_s   two products of int16s, which the int8s are made before
  * Packed: groups as in linear_narrow.h, then per column, filled up to whole panels, the float scale, then int32 128
  * times the sum of the weights. */
 #include "cpu/kernels/narrow.h"
@@ -29,7 +30,7 @@ typedef int32_t total;
 #    define LANE_BYTES 32
 #    define MANY       4
 #    define OFFSET     0
-#  elif defined(XPH_NEON)
+#  elif defined(XPH_NEON) || defined(XPH_SIMD128)
 #    define LANE_BYTES 16
 #    define MANY       6
 #    define OFFSET     0
@@ -108,6 +109,21 @@ XPH_INLINE lanes add_products(lanes sum, inputs x, lanes w)
     int16x8_t low = vmull_s8(vget_low_s8(all), vget_low_s8(x)), high = vmull_high_s8(all, x);
     return vpadalq_s16(sum, vpaddq_s16(low, high));
 #    endif
+}
+#  elif defined(XPH_SIMD128)
+typedef v128_t lanes;
+typedef v128_t inputs;
+
+XPH_INLINE inputs inputs_at(const uint8_t *x)
+{
+    return wasm_i16x8_extend_low_i8x16(wasm_i32x4_splat(four_at(x)));
+}
+XPH_INLINE lanes add_products(lanes sum, inputs x, lanes w)
+{
+    const v128_t low = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_low_i8x16(w), x),
+                 high = wasm_i32x4_dot_i16x8(wasm_i16x8_extend_high_i8x16(w), x);
+    return wasm_i32x4_add(sum, wasm_i32x4_add(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6),
+                                              wasm_i32x4_shuffle(low, high, 1, 3, 5, 7)));
 }
 #  else
 typedef int32_t lanes;

@@ -10,6 +10,8 @@
 #define LEVEL_f32_avx2       XPH_ISA_AVX2
 #define LEVEL_f32_avx512     XPH_ISA_AVX512
 #define LEVEL_f32_neon       XPH_ISA_NEON
+#define LEVEL_f32_simd128    XPH_ISA_SIMD128
+#define LEVEL_f32_relaxed    XPH_ISA_RELAXED
 /* These have instructions for products of narrow numbers only; all else is that of XPH_BASE_SET. */
 #define LEVEL_f32_avx2vnni   XPH_ISA_AVX2_VNNI
 #define LEVEL_f32_avx512vnni XPH_ISA_AVX512_VNNI

@@ -23,7 +23,12 @@ typedef double real;
 #  error "define XPH_REAL_F32 or XPH_REAL_F64"
 #endif
 
-#if defined(XPH_REAL_F32) && defined(XPH_HAVE_FMA)
+#if defined(XPH_REAL_F32) && defined(XPH_SIMD128) && defined(__wasm_relaxed_simd__)
+#  include <wasm_simd128.h>
+#  define FMA(a, b, c)                                                                                       \
+    wasm_f32x4_extract_lane(                                                                                 \
+        wasm_f32x4_relaxed_madd(wasm_f32x4_splat(a), wasm_f32x4_splat(b), wasm_f32x4_splat(c)), 0)
+#elif defined(XPH_REAL_F32) && defined(XPH_HAVE_FMA)
 #  define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #elif defined(XPH_REAL_F32)
 #  define FMA(a, b, c) xph_fmaf(a, b, c)

@@ -1,5 +1,5 @@
 /* Vectors of reals. A kernel says what is computed, a set of vectors how a processor does it: a new processor is a new
- * file beside avx512.h, avx2.h, neon.h and generic128.h with all functions of the list below, and the line in this one that
+ * file beside avx512.h, avx2.h, neon.h, wasm128.h and generic128.h with all functions of the list below, and the line in this one that
  * takes it; no kernel changes.
  *
  * A vec has VEC lanes: 64 or 32 bytes of floats, else 16 bytes of floats or doubles. Every lane is an output of its
@@ -66,6 +66,9 @@
 #elif defined(XPH_REAL_F32) && defined(XPH_NEON)
 #  define VEC_BYTES     16
 #  define VEC_REGISTERS 32
+#elif defined(XPH_REAL_F32) && defined(XPH_SIMD128)
+#  define VEC_BYTES     16
+#  define VEC_REGISTERS 16
 #else
 #  define VEC_BYTES     16
 #  define VEC_REGISTERS 0
@@ -136,8 +139,10 @@ XPH_INLINE void quarter_transpose(quarter x[4])
 #  include "cpu/simd/avx512.h"
 #elif VEC_BYTES == 32
 #  include "cpu/simd/avx2.h"
-#elif VEC_REGISTERS > 0
+#elif VEC_REGISTERS == 32
 #  include "cpu/simd/neon.h"
+#elif VEC_REGISTERS == 16
+#  include "cpu/simd/wasm128.h"
 #else
 #  include "cpu/simd/generic128.h"
 #endif

@@ -1,0 +1,7 @@
+include(${CMAKE_CURRENT_LIST_DIR}/zig.cmake)
+set(exphil_target wasm32-wasi-relaxed)
+set(CMAKE_SYSTEM_NAME WASI)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+set(EXPHIL_RELAXED_SIMD ON CACHE BOOL "WebAssembly: kernels of relaxed SIMD too, without which no host loads the module")
+exphil_zig(wasm32-wasi-relaxed)
+include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)
