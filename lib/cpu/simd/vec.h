@@ -1,6 +1,6 @@
 /* Vectors of reals. A kernel says what is computed, a set of vectors how a processor does it: a new processor is a new
- * file beside avx512.h, avx2.h, neon.h, wasm128.h and generic128.h with all functions of the list below, and the line in this one that
- * takes it; no kernel changes.
+ * file beside avx512.h, avx2.h, neon.h, wasm128.h and generic128.h with all functions of the list below, and the line in
+ * this one that takes it; no kernel changes.
  *
  * A vec has VEC lanes: 64 or 32 bytes of floats, else 16 bytes of floats or doubles. Every lane is an output of its
  * own, so that results have the same bits at every width; where lanes are summed, halves are added (lane i and lane
