@@ -3,7 +3,7 @@
 # each file of it is in the packages, and nothing that was built; a program that asks cargo for exphil, where no libexphil is
 # installed, plays and trains with the bits of the installed library.
 #   vendored.sh          made of the last commit; the library compiled without optimisation, which changes no bit
-#   vendored.sh FOLDER   as they lie there (tools/packages), compiled as users do, with all tests of both packages
+#   vendored.sh FOLDER   as they lie there, below $EXPHIL_BUILD (tools/packages), compiled as users do, with all tests of both packages
 set -eu
 source=$EXPHIL_SOURCE
 fail() { echo "vendored: $*" >&2; exit 1; }
@@ -25,7 +25,8 @@ for edit in '/^file core .* lib\/base\/memory.c$/d' 's/^\(flags core any .*\) -f
   if check forged >log 2>&1; then fail "a list is taken that was changed by $edit"; fi
 done
 
-out=${1:-$PWD/out}
+out=$PWD/out
+[ $# -eq 0 ] || out=$(cd "$EXPHIL_BUILD" && cd "$1" && pwd)
 if [ $# -eq 0 ]; then
   git -C "$source" rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "SKIPPED: $source is no clone, which packages are made of"; exit 0; }
   packages=
