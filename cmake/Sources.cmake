@@ -7,7 +7,8 @@
 #   file GROUP SYSTEM,... PATH        the files, by system (posix: all that are not named)
 #   header PATH                       what they include
 # -fPIC and flags of the machine are the reader's to add.
-set(sources "# What libexphil is made of, and how it is compiled: cmake/Sources.cmake says how to read it.\nversion ${PROJECT_VERSION}\n")
+set(sources "# What libexphil is made of, and how it is compiled: cmake/Sources.cmake says how to read it.\n")
+string(APPEND sources "version ${PROJECT_VERSION}\n")
 set(common_flags -O3 -DNDEBUG -std=c11 ${exphil_code_flags} ${exphil_fortify_flags} -Iinclude -Ilib
   "-DXPH_BUILD_ID=\"${EXPHIL_BUILD_ID}\"" "-DXPH_LIBDIR=\"/usr/local/lib\"")
 

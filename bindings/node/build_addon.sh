@@ -11,7 +11,8 @@ fail() { echo "build_addon.sh: $*" >&2; exit 1; }
 installed() {
   command -v pkg-config >/dev/null || { echo "no pkg-config, which is asked for libexphil: install it"; return 1; }
   why=$(pkg-config --print-errors --exists exphil 2>&1) || {
-    echo "libexphil is not found: install it, and set PKG_CONFIG_PATH to the folder of exphil.pc where that is no folder of the system ($why)"
+    echo "libexphil is not found: install it, and set PKG_CONFIG_PATH to the folder of exphil.pc where that is no folder of the" \
+      "system ($why)"
     return 1
   }
   wanted=$(node -p 'require("./package.json").version.replace(/[.][0-9]+$/, "")')

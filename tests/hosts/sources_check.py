@@ -3,9 +3,9 @@
 
     sources_check.py SOURCE-FOLDER BUILD-FOLDER SYSTEM PROCESSOR COMPILER
 
-SYSTEM is posix, windows, macos or wasi, PROCESSOR x86, arm or any, COMPILER gnu or clang. Both sides must have the same files in the
-same groups, each with the same flags in the same order; apart from warnings, debug information, what the compiler is told of places,
-and the folder that is looked through for plugins.
+SYSTEM is posix, windows, macos or wasi, PROCESSOR x86, arm or any, COMPILER gnu or clang. Both sides must have the same files in
+the same groups, each with the same flags; apart from warnings, debug information, what the compiler is told of places, and the
+folder that is looked through for plugins.
 """
 
 import json

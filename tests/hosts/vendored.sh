@@ -19,8 +19,8 @@ check() { python3 "$source/tests/hosts/sources_check.py" "$source" "$1" posix $p
 check "$EXPHIL_BUILD"
 mkdir forged
 cp "$EXPHIL_BUILD/compile_commands.json" forged
-for edit in '/^file core .* lib\/base\/memory.c$/d' 's/^\(flags core any .*\) -fvisibility=hidden/\1/' '/^flags .* -DXPH_HAVE_[A-Z0-9]*_SETS$/d' \
-  's/^\(groups any .*\) f64_ref/\1/'; do
+for edit in '/^file core .* lib\/base\/memory.c$/d' 's/^\(flags core any .*\) -fvisibility=hidden/\1/' \
+  '/^flags .* -DXPH_HAVE_[A-Z0-9]*_SETS$/d' 's/^\(groups any .*\) f64_ref/\1/'; do
   sed "$edit" "$EXPHIL_BUILD/sources.txt" >forged/sources.txt
   if check forged >log 2>&1; then fail "a list is taken that was changed by $edit"; fi
 done
@@ -28,9 +28,11 @@ done
 out=$PWD/out
 [ $# -eq 0 ] || out=$(cd "$EXPHIL_BUILD" && cd "$1" && pwd)
 if [ $# -eq 0 ]; then
-  git -C "$source" rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "SKIPPED: $source is no clone, which packages are made of"; exit 0; }
+  git -C "$source" rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "SKIPPED: $source is no clone"; exit 0; }
   packages=
-  if command -v "$cargo" >/dev/null 2>&1 && "$source/tools/crates" . >log 2>&1; then packages=rust; else echo "SKIPPED: no cargo, or $(cat log)"; fi
+  : >log
+  if command -v "$cargo" >/dev/null 2>&1 && "$source/tools/crates" . >log 2>&1; then packages=rust; fi
+  [ -n "$packages" ] || echo "SKIPPED: no $cargo, or no crates: $(cat log)"
   if command -v npm >/dev/null 2>&1; then packages="$packages node"; else echo "SKIPPED: no npm, which makes the package for Node"; fi
   [ -n "$packages" ] || exit 0
   # shellcheck disable=SC2086
@@ -49,7 +51,7 @@ holds() {
   mkdir unpacked
   tar -xzf "$package" -C unpacked
   while read -r file; do
-    [ "$file" = sources.txt ] || cmp -s "$source/$file" "unpacked/$folder/libexphil/$file" || fail "$package: $file is not there, or another"
+    [ "$file" = sources.txt ] || cmp -s "$source/$file" "unpacked/$folder/libexphil/$file" || fail "$package: no $file, or another"
   done <sources.list
   for file in "$@"; do [ -e "unpacked/$folder/$file" ] || fail "$package has no $file"; done
   # What those include is there too.

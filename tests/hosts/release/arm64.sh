@@ -18,7 +18,9 @@ for package in libexphil0 libexphil-dev exphil-tools; do
   # The same files with the same dependencies: other processors have other C libraries, whose versions may differ.
   twin=$(ls "$out/$package"_*_"$here".deb)
   for kind in Depends Recommends Version Section Description; do
-    for file in "$deb" "$twin"; do dpkg-deb -f "$file" $kind | sed 's/libc6 (>= [^)]*)/libc6/' >"field.$(dpkg-deb -f "$file" Architecture)"; done
+    for file in "$deb" "$twin"; do
+      dpkg-deb -f "$file" $kind | sed 's/libc6 (>= [^)]*)/libc6/' >"field.$(dpkg-deb -f "$file" Architecture)"
+    done
     cmp "field.$here" field.arm64 || fail "$kind of $package is '$(cat field.arm64)', on $here '$(cat "field.$here")'"
   done
   for file in "$deb" "$twin"; do
