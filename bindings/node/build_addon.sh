@@ -31,7 +31,7 @@ compile() {
   macros=$(echo | ${CC:-cc} -dM -E -x c -) || fail "no C compiler: ${CC:-cc}"
   case $macros in *__clang__*) compiler=clang ;; *__GNUC__*) compiler=gnu ;; *) fail "${CC:-cc} is neither gcc nor clang" ;; esac
   rm -rf objects
-  awk -v system="$system" -v processor="$processor" -v compiler="$compiler" '
+  awk -v here="$system" -v processor="$processor" -v compiler="$compiler" '
     $2 == "any" || $2 == processor { if ($1 == "groups") for (i = 3; i <= NF; i++) order[++groups] = $i }
     $1 == "flags" && ($3 == "any" || $3 == processor) {
       for (i = 4; i <= NF; i++) {
@@ -40,7 +40,7 @@ compile() {
         flags[$2] = flags[$2] " " word
       }
     }
-    $1 == "file" && index("," $3 ",", "," system ",") { files[$2] = files[$2] " " $4 }
+    $1 == "file" && index("," $3 ",", "," here ",") { files[$2] = files[$2] " " $4 }
     END {
       for (i = 1; i <= groups; i++) {
         count = split(files[order[i]], names, " ")
