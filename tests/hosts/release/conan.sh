@@ -13,11 +13,12 @@ export CONAN_HOME="$PWD/home"
 "$conan" remote disable '*' >log 2>&1 || { cat log >&2; fail "remotes"; } # nothing comes from elsewhere
 for shared in False True; do
   # shellcheck disable=SC2086
-  "$conan" create "$EXPHIL_SOURCE" -o "exphil/*:shared=$shared" -c tools.build:jobs="$(nproc)" ${1:-} >log 2>&1 ||
+  "$conan" create "$EXPHIL_SOURCE" -o "exphil/*:shared=$shared" -c tools.build:jobs="$(nproc)" \
+    -c tools.cmake.cmake_layout:test_folder="$PWD/test" ${1:-} >log 2>&1 ||
     { tail -n 60 log >&2; fail "conan create, shared=$shared"; }
   grep -q "exphil/$version" log || { cat log >&2; fail "another version than $version"; }
-  grep -E '^ *(rule|policy|chance)' log || { tail -n 60 log >&2; fail "the test of the package did not play"; }
-  package=$(sed -n "s/^exphil\/$version: Package '\([0-9a-f]*\)' created.*/\1/p" log)
+  grep -q '^policy: score [1-9]' log || { tail -n 60 log >&2; fail "the test of the package did not play"; }
+  package=$(sed -n "s/^.*Package '\([0-9a-f]*\)' created.*/\1/p" log)
   folder=$("$conan" cache path "exphil/$version:$package" 2>log) || { cat log >&2; fail "no package $package"; }
   if [ $shared = True ]; then library=libexphil.so.0 other=libexphil.a; else library=libexphil.a other=libexphil.so.0; fi
   [ -e "$folder/lib/$library" ] || fail "shared=$shared: no $library"
