@@ -15,7 +15,7 @@ to where you may write, and build there. The tools and tests that they name are 
 ## In a program" readme "${readme}")
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
 string(REGEX REPLACE " For Windows 10 and later, on Debian:\n\n(    [^\n]+\n)+" "\n" readme "${readme}")
-string(REGEX REPLACE "Debian packages: [^\n]*\n([^\n]+\n)*\n" "" readme "${readme}")
+string(REGEX REPLACE "Packages: [^\n]*\n([^\n]+\n)*\n" "" readme "${readme}")
 string(REPLACE "](third_party/zstd/LICENSE)" "](LICENSE.zstd)" readme "${readme}")
 file(WRITE ${PROJECT_BINARY_DIR}/README.md "${readme}")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)

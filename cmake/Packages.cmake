@@ -9,6 +9,7 @@ set(CPACK_PACKAGE_CONTACT "libexphil authors <${EXPHIL_PACKAGE_CONTACT}>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains and plays policies for 60 Hz games inside the host's process")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_CHECKSUM SHA256)
+string(TOLOWER exphil-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR} CPACK_PACKAGE_FILE_NAME)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_SOURCE_GENERATOR TGZ)
 # Below the source tree only, which may itself lie in a folder named so.

@@ -43,6 +43,8 @@ both() {
   echo "$name of $release: $(wc -l <"$release/$name.grown") digests agree"
 }
 
+# Crates of later releases are built by the crate cc.
+"$EXPHIL_SOURCE/tools/crates" . >log 2>&1 || echo "SKIPPED in part, where a release wants it: $(cat log)"
 today=$(find "$EXPHIL_PREFIX" -name libexphil.so.0)
 if cmp -s "$today" "$grown"; then fail "the grown library is today's"; fi
 for folder in "$EXPHIL_SOURCE"/tests/abi/[0-9]*.*.*; do

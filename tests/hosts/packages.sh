@@ -138,6 +138,8 @@ agree "CHANGELOG.md" "$(sed -n '/not released/d; s/^## \([0-9.]*\).*/\1/p' "$sou
 for crate in "$source"/bindings/rust/*/Cargo.toml; do
   agree "${crate#"$source"/}" "$(sed -n 's/^version = "\(.*\)"/\1/p' "$crate" | head -n 1)"
 done
+agree "exphil-sys, as exphil wants it," \
+  "$(sed -n 's/^exphil-sys = .*version = "=\([^"]*\)".*/\1/p' "$source/bindings/rust/exphil/Cargo.toml")"
 agree bindings/node/package.json "$(sed -n 's/^ *"version": "\(.*\)",*/\1/p' "$source/bindings/node/package.json" | head -n 1)"
 [ "$failed" -eq 0 ] || exit 1
 echo "packages: $wanted, and an archive, of $version"

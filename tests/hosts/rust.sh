@@ -12,6 +12,7 @@ export RUSTC RUSTDOC CARGO_TARGET_DIR="$PWD/target" CARGO_NET_OFFLINE=true RUSTD
 fail() { echo "rust: $*" >&2; exit 1; }
 quiet() { "$@" >log 2>&1 || { cat log >&2; fail "$* failed"; }; }
 
+"$EXPHIL_SOURCE/tools/crates" . >log 2>&1 || { echo "SKIPPED: $(cat log)"; exit 0; }
 rm -rf rust
 cp -R "$EXPHIL_SOURCE/bindings/rust" rust
 cd rust

@@ -21,6 +21,7 @@ mkdir -p "$work"
 cd "$work" || exit 1
 quiet() { "$@" >log 2>&1 || { cat log; fail "$*"; }; }
 for component in library development; do quiet "$cmake" --install "$build" --component $component --prefix "$work/installed"; done
+"$source/tools/crates" . >log 2>&1 || { echo "SKIPPED: $(cat log)"; exit 0; }
 cp -R "$source/bindings/rust" crates
 rm -rf crates/target crates/Cargo.lock
 export RUSTC="$toolchain/rustc" RUSTDOC="$toolchain/rustdoc" CARGO_TARGET_DIR="$work/target" CARGO_NET_OFFLINE=true
