@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes a wheel without a module that is compiled for an interpreter: py3-none-PLATFORM, for every Python 3.8 or later of that
-system. libexphil is inside, and opened by cffi's ABI mode. For Windows it is made on Linux, with mingw:
+"""Makes a wheel that carries libexphil, for whatever system the compiler is for. tools/wheels calls it.
 
-  build_abi.py --tag win_amd64 --prefix INSTALLED --cc x86_64-w64-mingw32-gcc OUTPUT-FOLDER
-  build_abi.py --tag manylinux_2_36_x86_64 --prefix INSTALLED --cc cc OUTPUT-FOLDER
+  build_wheel.py --tag manylinux_2_17_x86_64 --prefix INSTALLED --cc CC --compiled OUTPUT-FOLDER
+  build_wheel.py --tag win_amd64 --prefix INSTALLED --cc x86_64-w64-mingw32-gcc OUTPUT-FOLDER
 
-INSTALLED is where libexphil for that system was installed (cmake --install BUILD --prefix INSTALLED). A call costs more than in the
-wheel that setup.py makes (cffi calls through libffi), and torch's operators and JAX are not in it.
+INSTALLED is where libexphil for that system was installed (cmake --install BUILD --prefix INSTALLED). The first is
+cp38-abi3-PLATFORM: the modules of setup.py, compiled for Python 3.8 and later by the headers of the Python that runs this. The
+second is py3-none-PLATFORM, which opens libexphil by cffi's ABI mode and needs no headers of Python: a call costs more
+(cffi calls through libffi), and torch's operators and JAX are not in it. Equal inputs give an equal wheel; files in it have the
+time SOURCE_DATE_EPOCH.
 """
 import argparse
 import base64
@@ -14,9 +16,12 @@ import glob
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import time
 import zipfile
 
 import cffi
@@ -27,6 +32,8 @@ import cut_header  # noqa: E402
 
 # As in pyproject.toml, which a Python older than 3.11 cannot read without help.
 FIELDS = {"name": "Name", "description": "Summary", "requires-python": "Requires-Python"}
+
+PROGRAM = "exphil/bin/"  # where the program lies
 
 
 def header(include, name):
@@ -87,19 +94,69 @@ def find(prefix, folders, name):
     for folder in folders:
         for path in glob.glob(os.path.join(glob.escape(prefix), folder, name)):
             return path
-    raise SystemExit(f"build_abi: {prefix} has no {name}")
+    raise SystemExit(f"build_wheel: {prefix} has no {name}")
 
 
-def helper(arguments, include, library, path):
-    """Compiles the part in C, which needs libexphil and nothing else."""
-    folder = os.path.join(arguments.prefix, "lib") if arguments.tag.startswith("win") else os.path.dirname(library)
-    words = ["-static-libgcc"] if arguments.tag.startswith("win") else ["-fPIC"]
-    sources = [os.path.join(FOLDER, name) for name in ("abi_hooks.c", "op_call.c")]
-    command = [arguments.cc, "-std=gnu11", "-O2", "-g0", "-shared", "-D_GNU_SOURCE", *words, f"-I{include}", f"-I{FOLDER}",
-               "-o", path, *sources, f"-L{folder}", "-lexphil"]
-    if not arguments.tag.startswith(("win", "macosx")):
-        command += ["-pthread", "-Wl,-rpath,$ORIGIN"]
+def compile_shared(arguments, path, sources, include_dirs=(), define_macros=(), extra_compile_args=(), **_):
+    """A shared library or module that needs libexphil, which lies beside it."""
+    linked = os.path.join(arguments.prefix, "lib") if arguments.tag.startswith("win") else os.path.dirname(arguments.library)
+    command = [arguments.cc, "-shared", "-O2", "-DNDEBUG", "-g0", *arguments.flags.split(), *extra_compile_args,
+               *(f"-I{folder}" for folder in include_dirs), *(f"-D{name}={value}" for name, value in define_macros),
+               "-o", path, *sources, f"-L{linked}", "-lexphil"]
+    if arguments.tag.startswith("win"):
+        command += ["-static-libgcc"]
+    else:
+        command += ["-fPIC", "-pthread"]
+        command += ["-Wl,-rpath,@loader_path"] if arguments.tag.startswith("macosx") else [
+            # The old tag is heeded before LD_LIBRARY_PATH, where another libexphil may be.
+            "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags", "-Wl,-z,relro", "-Wl,-z,now"]
     subprocess.run(command, check=True)
+
+
+def in_folder(names):
+    return [os.path.join(FOLDER, name) for name in names]
+
+
+def headers(folder):
+    """Those of this Python, with the one pyconfig.h that it uses: systems that keep several choose by the compiler's processor.
+    In the limited API those of all 64-bit Linuxes say the same."""
+    made = shutil.copytree(sysconfig.get_path("include"), os.path.join(folder, "include"))
+    shutil.copy(sysconfig.get_config_h_filename(), os.path.join(made, "pyconfig.h"))
+    return made
+
+
+def compiled(arguments, include, folder):
+    """The modules of setup.py: names, and where they are."""
+    os.environ.update(PKG_CONFIG_LIBDIR=os.path.join(os.path.dirname(arguments.library), "pkgconfig"), PKG_CONFIG_PATH="")
+    import build_native  # asks pkg-config when it is imported
+
+    made, python = build_native.builder, headers(folder)
+    source = os.path.join(folder, "_native.c")
+    made.emit_c_code(source)
+    name, _, _, how = made._assigned_source
+    modules = {name: {**how, "sources": [source, *in_folder(how["sources"])]}}
+    name, how = build_native.handlers()
+    modules[name] = {**how, "sources": in_folder(how["sources"])}
+    files = {}
+    for name, how in modules.items():
+        file = name.rpartition(".")[2] + ".abi3.so"
+        files[f"exphil/{file}"] = os.path.join(folder, file)
+        compile_shared(arguments, files[f"exphil/{file}"], **{**how, "include_dirs": [include, FOLDER, python]})
+    return files
+
+
+def opened(arguments, include, folder, library_name, helper_name):
+    """What takes the place of those modules in ABI mode."""
+    made = cffi.FFI()
+    made.cdef(declarations(include))
+    made.set_source("exphil._declared", None)
+    files = {f"exphil/{name}": os.path.join(folder, name) for name in ("_declared.py", "_wheel.py", helper_name)}
+    made.emit_python_code(files["exphil/_declared.py"])
+    with open(files["exphil/_wheel.py"], "w", encoding="utf-8") as file:
+        file.write(f'"""What this wheel carries."""\nLIBRARY, HELPER = "{library_name}", "{helper_name}"\n')
+    compile_shared(arguments, files[f"exphil/{helper_name}"], in_folder(("abi_hooks.c", "op_call.c")), [include, FOLDER],
+                   [("_GNU_SOURCE", "1")], ["-std=gnu11"])
+    return {**files, "exphil/_native.py": os.path.join(FOLDER, "abi_native.py")}
 
 
 def write(path, info, files):
@@ -115,53 +172,69 @@ def write(path, info, files):
 
 
 def add(wheel, name, data):
-    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    seconds = max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800)  # archives begin in 1980
+    entry = zipfile.ZipInfo(name, time.gmtime(seconds)[:6])
+    entry.create_system = 3  # Unix, wherever it is made: the modes are
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o100644 << 16
+    entry.external_attr = (0o100755 if name.startswith(PROGRAM) else 0o100644) << 16
     wheel.writestr(entry, data)
+
+
+def tags(arguments):
+    """Of the file's name; a file of the wheel has each alone."""
+    python = "cp38-abi3" if arguments.compiled else "py3-none"
+    return python, arguments.tag.split(".")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tag", required=True, help="win_amd64, manylinux_2_36_x86_64, ...")
+    parser.add_argument("--tag", required=True, help="win_amd64, manylinux_2_17_x86_64, ...; several with dots between them")
     parser.add_argument("--prefix", required=True, help="where libexphil for that system is installed")
     parser.add_argument("--cc", required=True, help="a C compiler for that system")
+    parser.add_argument("--flags", default="", help="more words for it")
+    parser.add_argument("--compiled", action="store_true", help="modules in C for the limited API of Python 3.8")
+    parser.add_argument("--program", help="the program exphil for that system, which needs nothing else")
+    parser.add_argument("--policies", help="a folder whose .safetensors go along")
+    parser.add_argument("--licence", action="append", default=[], metavar="NAME=FILE", help="of what is inside")
     parser.add_argument("--abi", default="0", help="the number in the library's file name")
     parser.add_argument("output", help="folder for the wheel")
     arguments = parser.parse_args()
     include = os.path.join(arguments.prefix, "include")
     version = cut_header.version(header(include, "exphil.h"))
+    info = f"exphil-{version}.dist-info"
     folders, library_name, helper_name = names(arguments.tag, arguments.abi)
-    library = find(arguments.prefix, folders, library_name)
-    files = {}
-
-    def take(name, path):
-        with open(path, "rb") as file:
-            files[name] = file.read()
-
+    arguments.library = find(arguments.prefix, folders, library_name)
+    python, platforms = tags(arguments)
     sources = os.path.join(FOLDER, "src")
+    paths = {f"exphil/{library_name}": arguments.library}
     for pattern in ("exphil/*.py", "exphil/*.pyi", "exphil/py.typed", "exphil/*/*.py"):
         for path in glob.glob(os.path.join(glob.escape(sources), pattern)):
-            take(os.path.relpath(path, sources).replace(os.sep, "/"), path)
-    take(f"exphil/{library_name}", library)
-    take("exphil/_native.py", os.path.join(FOLDER, "abi_native.py"))
-    files["exphil/_wheel.py"] = f'"""What this wheel carries."""\nLIBRARY, HELPER = "{library_name}", "{helper_name}"\n'.encode()
+            paths[os.path.relpath(path, sources).replace(os.sep, "/")] = path
+    if arguments.program:
+        paths[PROGRAM + os.path.basename(arguments.program)] = arguments.program
+        paths["exphil_program.py"] = os.path.join(FOLDER, "exphil_program.py")
+    for path in glob.glob(os.path.join(glob.escape(arguments.policies or os.devnull), "*.safetensors")):
+        paths[f"exphil/policies/{os.path.basename(path)}"] = path
+    for word in arguments.licence:
+        name, _, path = word.partition("=")
+        paths[f"{info}/licenses/{name}"] = path
+    files = {
+        f"{info}/METADATA": metadata(version).encode(),
+        f"{info}/WHEEL": "".join([
+            "Wheel-Version: 1.0\nGenerator: build_wheel.py\nRoot-Is-Purelib: false\n",
+            *(f"Tag: {python}-{platform}\n" for platform in platforms)]).encode(),
+        f"{info}/top_level.txt": b"exphil\nexphil_program\n" if arguments.program else b"exphil\n",
+    }
+    if arguments.program:
+        files[f"{info}/entry_points.txt"] = b"[console_scripts]\nexphil = exphil_program:main\n"
     with tempfile.TemporaryDirectory() as folder:
-        made = cffi.FFI()
-        made.cdef(declarations(include))
-        made.set_source("exphil._declared", None)
-        declared = os.path.join(folder, "_declared.py")
-        made.emit_python_code(declared)
-        take("exphil/_declared.py", declared)
-        helper(arguments, include, library, os.path.join(folder, helper_name))
-        take(f"exphil/{helper_name}", os.path.join(folder, helper_name))
-    info = f"exphil-{version}.dist-info"
-    tag = f"py3-none-{arguments.tag}"
-    files[f"{info}/METADATA"] = metadata(version).encode()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: build_abi.py\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-    files[f"{info}/top_level.txt"] = b"exphil\n"
+        paths.update(compiled(arguments, include, folder) if arguments.compiled else
+                     opened(arguments, include, folder, library_name, helper_name))
+        for name, path in paths.items():
+            with open(path, "rb") as file:
+                files[name] = file.read()
     os.makedirs(arguments.output, exist_ok=True)
-    path = os.path.join(arguments.output, f"exphil-{version}-{tag}.whl")
+    path = os.path.join(arguments.output, f"exphil-{version}-{python}-{'.'.join(platforms)}.whl")
     write(path, info, files)
     print(path)
 

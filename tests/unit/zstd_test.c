@@ -1,6 +1,6 @@
 /* Frames of Zstandard from anybody: the right ones are read exactly, all others are refused, and nothing is written behind
- * the end. Most frames are made by hand, from RFC 8878; the encoder makes others: libzstd, where it is, and in zstd_bundled_test the library's own
- * (XPH_ZSTD_BUNDLED). */
+ * the end. Most frames are made by hand, from RFC 8878; the encoder makes others: libzstd, where it is, and in
+ * zstd_bundled_test the library's own (XPH_ZSTD_BUNDLED). */
 #include "context_case.h"
 
 #include "base/system.h"
@@ -249,7 +249,8 @@ static void compressed(void **state)
 /* An encoder takes whatever is not longer than it was made for, on either side of the sizes at which zstd changes its tables. */
 static void every_size(void **state)
 {
-    static const size_t sizes[] = {0, 1, 16 << 10, (16 << 10) + 1, 128 << 10, (128 << 10) + 1, 256 << 10, (256 << 10) + 1, MOST};
+    static const size_t sizes[] = {
+        0, 1, 16 << 10, (16 << 10) + 1, 128 << 10, (128 << 10) + 1, 256 << 10, (256 << 10) + 1, MOST};
     enum { COUNT = sizeof sizes / sizeof *sizes };
     uint8_t *from = malloc(MOST), *to = malloc(MOST), *packed = malloc(MOST + MOST / 128 + 512);
     xph_rng rng = {2, XPH_RNG_TEST, 0};
@@ -263,7 +264,8 @@ static void every_size(void **state)
             for (int i = made_for == COUNT - 1 ? 0 : made_for; there && i <= made_for; i++) {
                 size_t bytes = 0, size = sizes[i];
                 assert_int_equal(
-                    xph_zstd_encode(encoder, from, size, packed, size + size / 128 + 512, &bytes, NULL), EXPHIL_OK);
+                    xph_zstd_encode(encoder, from, size, packed, size + size / 128 + 512, &bytes, NULL),
+                    EXPHIL_OK);
                 assert_null(decode(packed, bytes, to, size));
                 assert_memory_equal(from, to, size);
             }
@@ -288,8 +290,10 @@ static void memory_is_the_hosts(void **state)
     const long before = atomic_load(&memory.calls);
     assert_int_equal(xph_zstd_encoder_create(own, 19, sizeof from, &encoder, NULL), EXPHIL_OK);
     assert_int_equal(atomic_load(&memory.calls), before + 1);
-    assert_int_equal(xph_zstd_encode(encoder, from, sizeof from, packed, sizeof packed, &bytes, NULL), EXPHIL_OK);
-    assert_int_equal(xph_zstd_encode(encoder, from, sizeof from, packed, bytes - 1, &bytes, NULL), EXPHIL_E_INTERNAL);
+    assert_int_equal(xph_zstd_encode(encoder, from, sizeof from, packed, sizeof packed, &bytes, NULL),
+                     EXPHIL_OK);
+    assert_int_equal(xph_zstd_encode(encoder, from, sizeof from, packed, bytes - 1, &bytes, NULL),
+                     EXPHIL_E_INTERNAL);
     assert_int_equal(atomic_load(&memory.calls), before + 1);
     xph_zstd_encoder_destroy(encoder);
     exphil_context_destroy(own);

@@ -1,4 +1,5 @@
-/* Every global name of zstddeclib.c and zstdenclib.c with a prefix, so that a host may link another zstd. Made by the command in README.md. */
+/* Every global name of zstddeclib.c and zstdenclib.c with a prefix, so that a host may link another zstd. Made by the command in
+ * README.md. */
 #define DO(words) _Pragma(#words)
 #ifdef __APPLE__ /* the name that the linker sees, which has a '_' there */
 #  define NAME(name) DO(redefine_extname name _xph_##name)
