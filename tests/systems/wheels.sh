@@ -44,7 +44,7 @@ unpack() { # WHEEL NAME TAG NATIVE-FILE...
   "$tools/python3" "$source/tests/hosts/wheel_check.py" "$wheel" "$@" || complain "$name is not as a wheel should be"
   "$tools/python3" -m zipfile -e "$wheel" "$name"
   if grep -rlaF -e "$source" -e "$("$systems" folder native)" "$name"; then complain "$name names a folder of its build"; fi
-  if grep -rlaF -e "libzstd" "$name"/exphil/lib* "$name"/exphil/*.dll 2>/dev/null; then complain "$name wants a libzstd"; fi
+  find "$name/exphil" \( -name 'libexphil.*' -o -name 'exphil-*.dll' \) -exec grep -laF libzstd {} + && complain "$name wants a libzstd"
   for licence in LICENSE LICENSE.zstd LICENSE.jansson; do
     [ -s "$name"/exphil-*.dist-info/licenses/$licence ] || complain "$name has no $licence"
   done
@@ -59,7 +59,7 @@ for word in "x86_64 $x86" "aarch64 $arm"; do
   "$source/tools/symbols" "$machine/exphil/libexphil.so.0" || complain "the library of $machine exports something else"
   "$tools/auditwheel" show "$wheel" >shown 2>&1 || complain "auditwheel: $(cat shown)"
   tr -s ' \n' ' ' <shown | grep -q "platform tag: \"manylinux_2_17_$machine\"" || { cat shown; complain "auditwheel names another tag"; }
-  grep -qi "external shared libraries" shown && { cat shown; complain "auditwheel knows of libraries that are missing"; }
+  grep -q "following external shared libraries" shown && { cat shown; complain "auditwheel knows of libraries that are missing"; }
   "$tools/abi3audit" --strict "$wheel" >audited 2>&1 || { cat audited; complain "it asks Python for what 3.8 has not"; }
 done
 [ -z "$windows" ] || unpack "$windows" windows py3-none-win_amd64 exphil-0.dll exphil_python.dll
@@ -111,7 +111,8 @@ if [ -n "$x86" ] && [ "$(uname -m)" = x86_64 ]; then
   fi
   # Ctrl-C, to the process that was begun.
   # shellcheck disable=SC2086
-  alone ../venv/bin/exphil ${learn% *} 100000000 --log long.jsonl --out long.safetensors ../drill.slp >/dev/null 2>err </dev/null &
+  env -i PATH=/usr/bin:/bin ../venv/bin/exphil ${learn% *} 100000000 --log long.jsonl --out long.safetensors ../drill.slp \
+    >/dev/null 2>err </dev/null &
   running=$!
   while kill -0 $running 2>/dev/null && ! [ -s long.jsonl ]; do sleep 0.1; done
   kill -INT $running
