@@ -107,7 +107,8 @@ def compile_shared(arguments, path, sources, include_dirs=(), define_macros=(), 
         command += ["-static-libgcc"]
     else:
         command += ["-fPIC", "-pthread"]
-        command += ["-Wl,-rpath,@loader_path"] if arguments.tag.startswith("macosx") else [
+        command += ["-Wl,-rpath,@loader_path", f"-Wl,-install_name,@rpath/{os.path.basename(path)}"] if (
+            arguments.tag.startswith("macosx")) else [
             # The old tag is heeded before LD_LIBRARY_PATH, where another libexphil may be.
             "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags", "-Wl,-z,relro", "-Wl,-z,now"]
     subprocess.run(command, check=True)
