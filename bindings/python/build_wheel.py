@@ -99,10 +99,12 @@ def find(prefix, folders, name):
 
 def compile_shared(arguments, path, sources, include_dirs=(), define_macros=(), extra_compile_args=(), **_):
     """A shared library or module that needs libexphil, which lies beside it."""
-    linked = os.path.join(arguments.prefix, "lib") if arguments.tag.startswith("win") else os.path.dirname(arguments.library)
+    # zig knows no libNAME.dll.a by the name alone.
+    linked = [os.path.join(arguments.prefix, "lib", "libexphil.dll.a")] if arguments.tag.startswith("win") else [
+        f"-L{os.path.dirname(arguments.library)}", "-lexphil"]
     command = [arguments.cc, "-shared", "-O2", "-DNDEBUG", "-g0", *arguments.flags.split(), *extra_compile_args,
                *(f"-I{folder}" for folder in include_dirs), *(f"-D{name}={value}" for name, value in define_macros),
-               "-o", path, *sources, f"-L{linked}", "-lexphil"]
+               "-o", path, *sources, *linked]
     if arguments.tag.startswith("win"):
         command += ["-static-libgcc"]
     else:
