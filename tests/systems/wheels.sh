@@ -17,7 +17,7 @@ complain() { echo "FAILED: $*"; failed=1; }
 fail() { complain "$*"; exit 1; }
 skip() { echo "SKIPPED: $*"; }
 same() { cmp "$1" "$2" || complain "$3"; }
-wheel_of() { ls "$folder"/exphil-*"$1".whl 2>/dev/null | head -n 1; }
+wheel_of() { find "$folder" -maxdepth 1 -name "exphil-*$1.whl" | head -n 1; }
 x86=$(wheel_of manylinux_2_17_x86_64) arm=$(wheel_of manylinux_2_17_aarch64) windows=$(wheel_of win_amd64)
 [ -n "$x86$arm$windows" ] || fail "there is no wheel in $folder"
 # Of the environment nothing gets in: no library of this build, no package of this machine's Python.
@@ -29,7 +29,8 @@ alone() { env -i HOME="$work" PATH=/usr/bin:/bin TMPDIR="$work" PYTHONDONTWRITEB
 elf() {
   name=$1/$(basename "$2")
   readelf -dW "$2" >dynamic
-  grep -oE '\(NEEDED\).*\[(.*)\]' dynamic | grep -vE '\[(lib(c|m|dl|pthread|rt)\.so\.[0-9]|ld-linux[a-z0-9_-]*\.so\.[0-9]|libexphil\.so\.0)\]' &&
+  grep -oE '\(NEEDED\).*\[(.*)\]' dynamic |
+    grep -vE '\[(lib(c|m|dl|pthread|rt)\.so\.[0-9]|ld-linux[a-z0-9_-]*\.so\.[0-9]|libexphil\.so\.0)\]' &&
     complain "$name needs what not every system has"
   grep -E '\((RPATH|RUNPATH)\)' dynamic | grep -vF '[$ORIGIN]' && complain "$name looks elsewhere than beside itself"
   grep -qE 'FLAGS.*\bNOW\b' dynamic || complain "$name binds late"
@@ -46,7 +47,7 @@ unpack() { # WHEEL NAME TAG NATIVE-FILE...
   if grep -rlaF -e "$source" -e "$("$systems" folder native)" "$name"; then complain "$name names a folder of its build"; fi
   find "$name/exphil" \( -name 'libexphil.*' -o -name 'exphil-*.dll' \) -exec grep -laF libzstd {} + && complain "$name wants a libzstd"
   for licence in LICENSE LICENSE.zstd LICENSE.jansson; do
-    [ -s "$name"/exphil-*.dist-info/licenses/$licence ] || complain "$name has no $licence"
+    [ -n "$(find "$name" -path "*.dist-info/licenses/$licence" -size +0)" ] || complain "$name has no $licence"
   done
 }
 
@@ -89,6 +90,7 @@ if [ -n "$x86" ] && [ "$(uname -m)" = x86_64 ]; then
     complain "a library of LD_LIBRARY_PATH takes the place of its own"
   # The program, by its name and as a module: it is the binary that runs, and its status is what is seen.
   "$exphil" --version >version
+  # shellcheck disable=SC2086 # of several words
   for how in ../venv/bin/exphil "../venv/bin/python -m exphil_program"; do
     alone $how --version >said || complain "$how does not run"
     same version said "$how is of another version"
@@ -149,7 +151,8 @@ if [ -n "$arm" ] && command -v qemu-aarch64-static >/dev/null && version=$("$sys
   [ ! -e ../here/lines ] || same ../here/lines lines "on ARM something else came out"
   [ ! -e ../here/case.safetensors ] || same ../here/case.safetensors case.safetensors "Python on ARM learns other weights"
   # shellcheck disable=SC2086
-  "$systems" run aarch64-manylinux ../arm-site/exphil/bin/exphil $learn --out own.safetensors ../drill.slp >/dev/null || complain "train on ARM"
+  "$systems" run aarch64-manylinux ../arm-site/exphil/bin/exphil $learn --out own.safetensors ../drill.slp >/dev/null ||
+    complain "train on ARM"
   same ../own/own.safetensors own.safetensors "train gives other weights on ARM"
   cd ..
   echo "wheels: on ARM as here"
@@ -189,9 +192,10 @@ for target in x86_64-manylinux aarch64-manylinux x86_64-windows; do
     x86_64-windows) { command -v wine64 || [ -x /usr/lib/wine/wine64 ]; } >/dev/null || continue ;;
   esac
   # Beside its library, which it finds there.
+  # shellcheck disable=SC2046
   "$(dirname "$("$systems" folder "$target")")/bin/$target-clang" -std=c11 -O1 -fno-sanitize=undefined -g0 -I"$source/include" \
     -o "$package/bits.exe" "$source/tests/systems/bits.c" "$linked" \
-    $([ "$target" = x86_64-windows ] || echo "-Wl,-rpath,\$ORIGIN") || fail "the bits program is not linked to the library of $target"
+    $([ "$target" = x86_64-windows ] || echo '-Wl,-rpath,$ORIGIN') || fail "the bits program is not linked to the library of $target"
   programs="$programs $target=$work/$package/bits.exe"
 done
 # shellcheck disable=SC2086
