@@ -24,6 +24,7 @@ for wheel in "$place"/one/dist/*.whl; do
   count=$((count + 1))
   cmp "$wheel" "$place/another/and deeper/dist/$(basename "$wheel")" || failed=1
 done
-[ $count -gt 0 ] && [ "$(find "$place/another/and deeper/dist" -name '*.whl' | wc -l)" -eq $count ] || { echo "FAILED: other wheels"; exit 1; }
+[ $count -gt 0 ] && [ "$(find "$place/another/and deeper/dist" -name '*.whl' | wc -l)" -eq $count ] ||
+  { echo "FAILED: other wheels"; exit 1; }
 [ $failed -eq 0 ] && echo "$count wheels, the same bytes twice" && (cd "$place/one/dist" && sha256sum ./*.whl)
 exit $failed
