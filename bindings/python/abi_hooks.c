@@ -1,4 +1,4 @@
-/* What must be C where the package has no module that was compiled for an interpreter (build_abi.py): python_hooks.c, to which
+/* What must be C where the package has no module that was compiled for an interpreter (build_wheel.py): python_hooks.c, to which
  * Python hands the functions that it calls. Knows no Python of any version. */
 #include <exphil/exphil.h>
 

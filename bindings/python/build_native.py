@@ -53,6 +53,20 @@ def describe():
     return made
 
 
+def handlers():
+    """No module of Python: handlers for XLA, which exphil.jax loads, and which need libexphil alone."""
+    folders = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
+    return "exphil._xla", {
+        "sources": ["xla_op.c", "op_call.c"],
+        "include_dirs": [word[2:] for word in cut_header.pkg_config("--cflags-only-I")],
+        "libraries": ["exphil", "pthread"],
+        "library_dirs": folders,
+        "runtime_library_dirs": [os.path.realpath(folder) for folder in folders],
+        "extra_compile_args": ["-g0", "-std=c11", "-fvisibility=hidden"],
+        "py_limited_api": True,
+    }
+
+
 builder = describe()
 
 if __name__ == "__main__":

@@ -26,23 +26,14 @@ except ImportError as reason:
         f" for {sys.executable}"
     ) from None
 
-FOLDERS = [word[2:] for word in cut_header.pkg_config("--libs-only-L")]
-# No module of Python: handlers for XLA, which exphil.jax loads, and which need libexphil alone.
-HANDLERS = Extension(
-    "exphil._xla",
-    ["xla_op.c", "op_call.c"],
-    include_dirs=[word[2:] for word in cut_header.pkg_config("--cflags-only-I")],
-    libraries=["exphil", "pthread"],
-    library_dirs=FOLDERS,
-    runtime_library_dirs=[os.path.realpath(folder) for folder in FOLDERS],
-    extra_compile_args=["-g0", "-std=c11", "-fvisibility=hidden"],
-    py_limited_api=True,
-)
+import build_native  # noqa: E402
+
+NAME, HOW = build_native.handlers()
 
 setup(
     version=cut_header.version(cut_header.read("exphil.h")),
     cffi_modules=["build_native.py:builder"],
-    ext_modules=[HANDLERS],
+    ext_modules=[Extension(NAME, **HOW)],
     # setuptools would take an older build of the extension for another library: it only compares times of sources.
     options={"bdist_wheel": {"py_limited_api": "cp38"}, "build_ext": {"force": True}},
 )

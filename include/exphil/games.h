@@ -117,7 +117,8 @@ typedef struct exphil_games_added {
  * its content; no file that is there changes, and what the folder holds already is not added again. One writer
  * at a time, from here to exphil_games_finish: EXPHIL_E_BUSY. config may be NULL. Blocks are compressed by
  * the system's libzstd (libzstd.so.1, libzstd.1.dylib, libzstd.dll), with memory of the C library;
- * EXPHIL_E_UNSUPPORTED: there is none. */
+ * EXPHIL_E_UNSUPPORTED: there is none. A library that was built with an encoder of its own, as that of Python's
+ * wheels, needs none. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_games_create(exphil_context *context, const char *path,
                                                               const exphil_games_config *config,
                                                               exphil_games_writer **writer,

@@ -211,11 +211,11 @@ size_t xph_zstd_decoder_bytes(void);
 const char *xph_zstd_decode(xph_zstd_decoder *decoder, const uint8_t *stored, size_t stored_bytes,
                             uint8_t *to, size_t bytes);
 
-/* One thread at a time. libzstd.so.1 is loaded, and takes its memory from the C library, not from the host's
- * hooks. EXPHIL_E_UNSUPPORTED: there is none. */
+/* One thread at a time, of `most` bytes at once. Bundled, it is in the library and its memory is the host's. Else
+ * libzstd.so.1 is loaded, and takes its memory from the C library; EXPHIL_E_UNSUPPORTED: there is none. */
 typedef struct xph_zstd_encoder xph_zstd_encoder;
-exphil_status xph_zstd_encoder_create(exphil_context *context, int level, xph_zstd_encoder **encoder,
-                                      exphil_error *error);
+exphil_status xph_zstd_encoder_create(exphil_context *context, int level, size_t most,
+                                      xph_zstd_encoder **encoder, exphil_error *error);
 void xph_zstd_encoder_destroy(xph_zstd_encoder *encoder);
 /* capacity: at least bytes + bytes/128 + 512. */
 exphil_status xph_zstd_encode(xph_zstd_encoder *encoder, const uint8_t *from, size_t bytes, uint8_t *to,

@@ -34,7 +34,7 @@ exphil_status xph_packers_create(exphil_context *context, int32_t level, xph_pac
     made->count = workers;
     exphil_status status = EXPHIL_OK;
     for (int32_t i = 0; level && status == EXPHIL_OK && i < workers; i++)
-        status = xph_zstd_encoder_create(context, level, &made->each[i].encoder, error);
+        status = xph_zstd_encoder_create(context, level, XPH_GAMES_RAW_MOST, &made->each[i].encoder, error);
     if (status < 0)
         xph_packers_free(made);
     else

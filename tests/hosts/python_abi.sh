@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python package without a compiled module, as Windows has it: a wheel by bindings/python/build_abi.py of the installed library,
+# The Python package without a compiled module, as Windows has it: a wheel by bindings/python/build_wheel.py of the installed library,
 # here for this system; its files, the common trace, and the package's own tests.
 set -eu
 python=${PYTHON:-/usr/bin/python3}
@@ -11,7 +11,7 @@ fail() { echo "python_abi: $*" >&2; exit 1; }
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 cp -R "$EXPHIL_SOURCE/bindings/python" source
 wheel() {
-  "$python" source/build_abi.py --tag linux_x86_64 --prefix "$EXPHIL_PREFIX" --cc cc "$1" >wheel.log 2>&1 ||
+  "$python" source/build_wheel.py --tag linux_x86_64 --prefix "$EXPHIL_PREFIX" --cc cc "$1" >wheel.log 2>&1 ||
     { cat wheel.log >&2; fail "no wheel"; }
 }
 wheel dist
@@ -19,7 +19,7 @@ wheel again
 made=$(basename dist/*.whl)
 cmp "dist/$made" "again/$made" || fail "made twice, the wheel is another"
 check="$python $EXPHIL_SOURCE/tests/hosts/wheel_check.py"
-$check "dist/$made" linux_x86_64 libexphil.so.0 libexphil_python.so || fail "the wheel is not as it should be"
+$check "dist/$made" py3-none-linux_x86_64 libexphil.so.0 libexphil_python.so || fail "the wheel is not as it should be"
 # A byte that is changed, and a file that RECORD does not know, are found.
 "$python" - "dist/$made" "again/$made" <<'END'
 import sys, zipfile
@@ -29,7 +29,7 @@ with zipfile.ZipFile(sys.argv[1]) as old, zipfile.ZipFile(sys.argv[2], "w") as n
         new.writestr(entry, data + b"\n" if entry.filename == "exphil/session.py" else data)
     new.writestr("exphil/planted.pyd", b"")
 END
-if $check "again/$made" linux_x86_64 libexphil.so.0 libexphil_python.so >said; then fail "a changed wheel passes"; fi
+if $check "again/$made" py3-none-linux_x86_64 libexphil.so.0 libexphil_python.so >said; then fail "a changed wheel passes"; fi
 for word in "RECORD of exphil/session.py" "RECORD names other files" "native files"; do
   grep -q "$word" said || { cat said >&2; fail "a changed wheel is refused without a word of: $word"; }
 done

@@ -18,10 +18,10 @@ for component in library development; do
   "$cmake" --install "$build" --component $component --prefix "$work/installed" >install.log 2>&1 || { cat install.log; exit 1; }
 done
 cp -R "$source/bindings/python" source
-"$python" source/build_abi.py --tag win_amd64 --prefix installed --cc x86_64-w64-mingw32-gcc dist >wheel.log 2>&1 ||
+"$python" source/build_wheel.py --tag win_amd64 --prefix installed --cc x86_64-w64-mingw32-gcc dist >wheel.log 2>&1 ||
   { cat wheel.log; fail "no wheel"; }
 made=$(ls dist)
-"$python" "$source/tests/hosts/wheel_check.py" "dist/$made" win_amd64 exphil-0.dll exphil_python.dll ||
+"$python" "$source/tests/hosts/wheel_check.py" "dist/$made" py3-none-win_amd64 exphil-0.dll exphil_python.dll ||
   fail "the wheel is not as it should be"
 # pip for Windows takes it, pip for another system does not.
 pip_for() { # PLATFORM VERSION FOLDER
@@ -38,9 +38,9 @@ cmp "$folder/exphil-0.dll" installed/bin/exphil-0.dll || fail "it carries anothe
 "$python" - source installed/include "$folder/_declared.py" <<'END' || fail "the declarations are others"
 import sys
 sys.path.insert(0, sys.argv[1])
-import build_abi, cffi
+import build_wheel, cffi
 made = cffi.FFI()
-made.cdef(build_abi.declarations(sys.argv[2]))
+made.cdef(build_wheel.declarations(sys.argv[2]))
 made.set_source("exphil._declared", None)
 made.emit_python_code("again.py")
 sys.exit(open("again.py").read() != open(sys.argv[3]).read())

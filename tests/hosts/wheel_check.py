@@ -1,7 +1,7 @@
-"""A wheel that bindings/python/build_abi.py made, looked at as an installer does: its name, tags and RECORD agree, it carries what
-it opens, and nothing of it belongs to one version of Python.
+"""A wheel that bindings/python/build_wheel.py made, looked at as an installer does: its name, tags and RECORD agree, it carries
+what it opens, and nothing of it belongs to one version of Python.
 
-usage: wheel_check.py WHEEL PLATFORM LIBRARY HELPER
+usage: wheel_check.py WHEEL TAG NATIVE-FILE...      TAG: py3-none-win_amd64; with ABI mode first the library, then the helper
 """
 import base64
 import csv
@@ -11,7 +11,7 @@ import re
 import sys
 import zipfile
 
-path, platform, library, helper = sys.argv[1:5]
+path, tag, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
 wrong = []
 
 
@@ -20,17 +20,23 @@ def expect(what, holds):
         wrong.append(what)
 
 
-name = re.fullmatch(r"(?:.*/)?(exphil-([0-9.]+))-py3-none-(\w+)\.whl", path)
+name = re.fullmatch(r"(?:.*/)?(exphil-([0-9.]+))-((?:py3-none|cp38-abi3)-[\w.]+)\.whl", path)
 expect("the name is of another form", name)
 info = f"{name.group(1)}.dist-info"
-expect(f"the platform in the name is {name.group(3)}", name.group(3) == platform)
+expect(f"the tag in the name is {name.group(3)}", name.group(3) == tag)
 with zipfile.ZipFile(path) as wheel:
     files = {entry.filename: wheel.read(entry) for entry in wheel.infolist()}
     expect("a file is in it twice", len(files) == len(wheel.infolist()))
-    expect("a file has a time of its own", {entry.date_time for entry in wheel.infolist()} == {(1980, 1, 1, 0, 0, 0)})
-tags = files[f"{info}/WHEEL"].decode().splitlines()
-expect("WHEEL has another tag", f"Tag: py3-none-{platform}" in tags)
-expect("WHEEL says that it is the same on every system", "Root-Is-Purelib: false" in tags)
+    expect("a file has a time of its own", len({entry.date_time for entry in wheel.infolist()}) == 1)
+    expect("the order of files is that of a folder", [*files] == sorted(files, key=lambda file: (file == f"{info}/RECORD", file)))
+    modes = {entry.filename: entry.external_attr >> 16 for entry in wheel.infolist()}
+    for file, mode in modes.items():
+        expect(f"the mode of {file} is {mode:o}", mode == (0o100755 if file.startswith("exphil/bin/") else 0o100644))
+about = files[f"{info}/WHEEL"].decode().splitlines()
+python, _, platforms = tag.rpartition("-")
+tags = {line.removeprefix("Tag: ") for line in about if line.startswith("Tag: ")}
+expect(f"WHEEL has the tags {tags}", tags == {f"{python}-{platform}" for platform in platforms.split(".")})
+expect("WHEEL says that it is the same on every system", "Root-Is-Purelib: false" in about)
 about = files[f"{info}/METADATA"].decode()
 for line in ("Name: exphil", f"Version: {name.group(2)}", "Requires-Python: >=3.8", "Requires-Dist: cffi>=1.15",
              "Requires-Dist: numpy>=1.20"):
@@ -42,10 +48,15 @@ for file, data in files.items():
     told = record.get(file)
     expect(f"RECORD of {file}", told == (["", ""] if file == f"{info}/RECORD" else [f"sha256={digest}", str(len(data))]))
 native = {file for file in files if re.search(r"\.(dll|so|so\.\d+|dylib|pyd)$", file)}
-expect(f"the native files are {sorted(native)}", native == {f"exphil/{library}", f"exphil/{helper}"})
-for file in ("_native.py", "_declared.py", "_wheel.py", "__init__.py", "session.py", "torch/__init__.py", "py.typed"):
+expect(f"the native files are {sorted(native)}", native == {f"exphil/{file}" for file in wanted})
+opens = ("_native.py", "_declared.py", "_wheel.py") if python == "py3-none" else ()
+for file in (*opens, "__init__.py", "session.py", "torch/__init__.py", "py.typed"):
     expect(f"no {file}", f"exphil/{file}" in files)
-opened = f'LIBRARY, HELPER = "{library}", "{helper}"\n'.encode()
-expect("what it opens is something else", files["exphil/_wheel.py"].endswith(opened))
+if opens:
+    told = 'LIBRARY, HELPER = "{}", "{}"\n'.format(*wanted).encode()
+    expect("what it opens is something else", files["exphil/_wheel.py"].endswith(told))
+entry = files.get(f"{info}/entry_points.txt", b"")
+program = {file in files for file in ("exphil_program.py", f"exphil/bin/exphil{'.exe' * ('win' in tag)}")}
+expect("the program has no entry, or the entry no program", program == {b"exphil = exphil_program:main" in entry})
 print("\n".join(wrong) or f"{len(files)} files")
 sys.exit(bool(wrong))

@@ -50,6 +50,9 @@ static bool has_zstd(void)
     exphil_status status = exphil_games_create(context, test_path("probe"), NULL, &writer, &error);
     exphil_games_writer_destroy(writer);
     if (status == EXPHIL_OK) return true;
+#ifdef XPH_ZSTD_BUNDLED
+    fail_msg("the library's own encoder: %s", error.message);
+#endif
     assert_int_equal(status, EXPHIL_E_UNSUPPORTED);
     assert_says(&error, XPH_LIBZSTD);
     print_message("SKIPPED: compression, since there is no " XPH_LIBZSTD "\n");

@@ -1,5 +1,6 @@
 /* Frames of Zstandard from anybody: the right ones are read exactly, all others are refused, and nothing is written behind
- * the end. Most frames are made by hand, from RFC 8878; libzstd, where it is, makes others. */
+ * the end. Most frames are made by hand, from RFC 8878; the encoder makes others: libzstd, where it is, and in
+ * zstd_bundled_test the library's own (XPH_ZSTD_BUNDLED). */
 #include "context_case.h"
 
 #include "base/system.h"
@@ -201,23 +202,33 @@ static void random_bytes(void **state)
     }
 }
 
-/* What libzstd writes, every level, is read; its prefixes and changes are refused or harmless. */
+/* Bundled, there is always one. */
+static xph_zstd_encoder *encoder_of(int level, size_t most)
+{
+    xph_zstd_encoder *encoder = NULL;
+    exphil_error error = EXPHIL_ERROR_INIT;
+    const exphil_status status = xph_zstd_encoder_create(context, level, most, &encoder, &error);
+#ifndef XPH_ZSTD_BUNDLED
+    if (status == EXPHIL_E_UNSUPPORTED) {
+        assert_says(&error, XPH_LIBZSTD);
+        print_message("SKIPPED: compression, since there is no " XPH_LIBZSTD "\n");
+        return NULL;
+    }
+#endif
+    if (status < 0) fail_msg("%s", error.message);
+    return encoder;
+}
+
+/* What an encoder writes, every level, is read; its prefixes and changes are refused or harmless. */
 static void compressed(void **state)
 {
     enum { SIZE = 20000 };
     static uint8_t from[SIZE], packed[SIZE + SIZE / 128 + 512], to[SIZE];
     for (size_t i = 0; i < SIZE; i++) from[i] = (uint8_t)(i % 13 * (i / 500));
     for (int level = 1; level <= 19; level += 6) {
-        xph_zstd_encoder *encoder = NULL;
-        exphil_error error = EXPHIL_ERROR_INIT;
+        xph_zstd_encoder *encoder = encoder_of(level, SIZE);
         size_t bytes;
-        exphil_status status = xph_zstd_encoder_create(context, level, &encoder, &error);
-        if (status < 0) {
-            assert_int_equal(status, EXPHIL_E_UNSUPPORTED);
-            assert_says(&error, XPH_LIBZSTD);
-            print_message("SKIPPED: compression, since there is no " XPH_LIBZSTD "\n");
-            return;
-        }
+        if (!encoder) return;
         assert_int_equal(xph_zstd_encode(encoder, from, SIZE, packed, sizeof packed, &bytes, NULL),
                          EXPHIL_OK);
         assert_int_equal(xph_zstd_encode(encoder, from, SIZE, packed, sizeof packed, &bytes, NULL),
@@ -235,6 +246,61 @@ static void compressed(void **state)
     }
 }
 
+/* An encoder takes whatever is not longer than it was made for, on either side of the sizes at which zstd changes its tables. */
+static void every_size(void **state)
+{
+    static const size_t sizes[] = {
+        0, 1, 16 << 10, (16 << 10) + 1, 128 << 10, (128 << 10) + 1, 256 << 10, (256 << 10) + 1, MOST};
+    enum { COUNT = sizeof sizes / sizeof *sizes };
+    uint8_t *from = malloc(MOST), *to = malloc(MOST), *packed = malloc(MOST + MOST / 128 + 512);
+    xph_rng rng = {2, XPH_RNG_TEST, 0};
+    bool there = true;
+    assert_true(from && to && packed);
+    for (size_t i = 0; i < MOST; i++) from[i] = (uint8_t)(xph_rng_u32(&rng) % (i % 5000 < 1000 ? 200 : 4));
+    for (int level = 1; level <= 19 && there; level += 9) {
+        for (int made_for = 1; made_for < COUNT && there; made_for++) {
+            xph_zstd_encoder *encoder = encoder_of(level, sizes[made_for]);
+            there = encoder != NULL;
+            for (int i = made_for == COUNT - 1 ? 0 : made_for; there && i <= made_for; i++) {
+                size_t bytes = 0, size = sizes[i];
+                assert_int_equal(
+                    xph_zstd_encode(encoder, from, size, packed, size + size / 128 + 512, &bytes, NULL),
+                    EXPHIL_OK);
+                assert_null(decode(packed, bytes, to, size));
+                assert_memory_equal(from, to, size);
+            }
+            xph_zstd_encoder_destroy(encoder);
+        }
+    }
+    free(packed);
+    free(to);
+    free(from);
+}
+
+#ifdef XPH_ZSTD_BUNDLED
+/* All memory is the host's, and asked for when the encoder is made. Too little room for what comes out is told. */
+static void memory_is_the_hosts(void **state)
+{
+    static uint8_t from[10000], packed[20000];
+    test_memory memory;
+    test_memory_init(&memory);
+    exphil_context *own = test_context(&memory, NULL, 1);
+    xph_zstd_encoder *encoder = NULL;
+    size_t bytes = 0;
+    const long before = atomic_load(&memory.calls);
+    assert_int_equal(xph_zstd_encoder_create(own, 19, sizeof from, &encoder, NULL), EXPHIL_OK);
+    assert_int_equal(atomic_load(&memory.calls), before + 1);
+    assert_int_equal(xph_zstd_encode(encoder, from, sizeof from, packed, sizeof packed, &bytes, NULL),
+                     EXPHIL_OK);
+    assert_int_equal(xph_zstd_encode(encoder, from, sizeof from, packed, bytes - 1, &bytes, NULL),
+                     EXPHIL_E_INTERNAL);
+    assert_int_equal(atomic_load(&memory.calls), before + 1);
+    xph_zstd_encoder_destroy(encoder);
+    exphil_context_destroy(own);
+    assert_memory_clean(&memory);
+}
+#endif
+
 static void memory_runs_out(void **state)
 {
     test_memory memory;
@@ -245,7 +311,7 @@ static void memory_runs_out(void **state)
     memory.fail_at = atomic_load(&memory.calls) + 1;
     memory.fail_on = true;
     assert_int_equal(xph_zstd_decoder_create(own, &decoder, NULL), EXPHIL_E_MEMORY);
-    assert_int_equal(xph_zstd_encoder_create(own, 3, &encoder, NULL), EXPHIL_E_MEMORY);
+    assert_int_equal(xph_zstd_encoder_create(own, 3, MOST, &encoder, NULL), EXPHIL_E_MEMORY);
     xph_zstd_decoder_destroy(decoder);
     xph_zstd_encoder_destroy(encoder);
     exphil_context_destroy(own);
@@ -262,6 +328,10 @@ int main(void)
         cmocka_unit_test(every_prefix_and_flip),
         cmocka_unit_test(random_bytes),
         cmocka_unit_test(compressed),
+        cmocka_unit_test(every_size),
+#ifdef XPH_ZSTD_BUNDLED
+        cmocka_unit_test(memory_is_the_hosts),
+#endif
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, context_open, context_close);

@@ -1,0 +1,6 @@
+include(${CMAKE_CURRENT_LIST_DIR}/zig.cmake)
+set(exphil_target aarch64-manylinux)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+exphil_zig(aarch64-manylinux)
+include(${CMAKE_CURRENT_LIST_DIR}/target.cmake)
