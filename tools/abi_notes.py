@@ -256,7 +256,7 @@ WEB_OPTIONS = {
     "RolloutOptions": "exphil_rollout_config", "LearnerConfig": "exphil_learner_config"}
 WEB_TOLD = {
     "MemoryInfo": "exphil_memory_info", "Metrics": "exphil_metrics", "ModelInfo": "exphil_model_info",
-    "SessionInfo": "exphil_session_info", "LearnerMetrics": "exphil_learner_metrics", "Record": "exphil_record"}
+    "SessionInfo": "exphil_session_info", "LearnerMetrics": "exphil_learner_metrics", "OpponentRecord": "exphil_record"}
 
 LUAJIT = [
     "exphil_model_info", "exphil_replay_result", "exphil_dataset_info", "exphil_metrics", "exphil_report", "exphil_session_info"]

@@ -1,3 +1,6 @@
+// Types of the package. Options are the fields of the C header's structures, which is the manual; 0 and what is left out are its
+// defaults. What fails throws ExphilError.
+
 // Made by `tools/abi bindings` from include/exphil: do not edit.
 export interface ModelOptions {
   spec?: Spec;
@@ -134,7 +137,151 @@ export type LearnerMetrics = Info<
   | 'kl_to_teacher' | 'kl_from_teacher' | 'entropy' | 'ratio' | 'clipped' | 'nll' | 'value_loss' | 'unexplained' | 'loss'
   | 'gradient_norm' | 'recomputed' | 'taken_back'
 >;
-export type Record = Info<
+export type OpponentRecord = Info<
   'episodes' | 'won' | 'lost'
 >;
 // Written by hand from here on.
+
+/** What failed. */
+export class ExphilError extends Error {
+  /** "EXPHIL_E_INVALID" */
+  code: string;
+  status: number;
+}
+
+export interface Spec {
+  layout: string;
+  codec: string;
+  floats: number;
+  ids?: { name: string; entries: number; width?: number }[];
+  heads: { name: string; kind: 'bernoulli' | 'categorical'; count: number; neutral?: number }[];
+  layout_hash?: number | bigint;
+}
+
+/** The header's enumerations are taken by name or number. */
+export type Mode = number | 'carry' | 'window';
+
+/** Fields of exphil_melee_frame: players by port - 1; what is left out is not known. */
+export type Frame = { [field: string]: unknown };
+/** Fields of exphil_pad. */
+export interface Pad {
+  buttons: number;
+  main_x: number;
+  main_y: number;
+  c_x: number;
+  c_y: number;
+  trigger: number;
+}
+
+export interface LoadOptions {
+  /** "relaxed", "simd", or a module that was compiled already; else what supported() says. */
+  module?: 'relaxed' | 'simd' | WebAssembly.Module;
+  memory_limit_bytes?: number;
+}
+/** Which module this machine runs best. */
+export function supported(): 'relaxed' | 'simd' | undefined;
+export function load(options?: LoadOptions): Promise<Play>;
+
+declare class Handle {
+  /** Frees it now. */
+  close(): void;
+}
+
+export class Play extends Handle {
+  private constructor();
+  readonly module: 'relaxed' | 'simd' | undefined;
+  readonly version: string;
+  readonly melee: Melee;
+  load(bytes: Uint8Array | ArrayBuffer): Model;
+  create(options?: ModelOptions): Model;
+  world(name: 'drill' | 'pong' | 'pong-two' | 'cartpole' | 'cartpole-blind', lanes?: number): World;
+  against(world: World, opponents: Model[], seed?: number): World;
+  beside(one: World, other: World): World;
+  info(): MemoryInfo;
+}
+
+export interface Melee {
+  readonly buttons: { readonly [name: string]: number };
+  readonly known: { readonly [name: string]: number };
+  spec(layout?: string, codec?: string): Spec;
+  encode(layout: string | undefined, frame: Frame): { floats: Float32Array; ids: Int32Array };
+  padEncode(codec: string | undefined, pad: Partial<Pad>): Int32Array;
+  padDecode(codec: string | undefined, action: Int32Array): Pad;
+}
+
+export class Model extends Handle {
+  private constructor();
+  get spec(): Spec;
+  info(): ModelInfo;
+  save(): Uint8Array;
+  quantize(kind: 'int8' | 'bf16'): Model;
+  withValue(value: 'detached' | 'shared', seed?: number): Model;
+  session(options?: SessionOptions): Session;
+  trainer(options?: TrainerOptions): Trainer;
+}
+
+export class Session extends Handle {
+  private constructor();
+  readonly streams: number;
+  readonly floatCount: number;
+  readonly idCount: number;
+  readonly headCount: number;
+  readonly logitCount: number;
+  readonly stateBytes: number;
+  /** floats [B,F], ids [B,K] in, actions [B,A] out; noise [B,L]. */
+  stepRow(floats?: Float32Array, ids?: Int32Array, actions?: Int32Array, noise?: Float32Array): Int32Array;
+  step(frame: Frame): Pad;
+  step(frames: Frame[]): Pad[];
+  logits(stream?: number): Float32Array;
+  value(stream?: number): number;
+  reset(stream?: number): void;
+  override(stream: number, action: Int32Array): void;
+  saveState(stream?: number): Uint8Array;
+  restoreState(stream: number, state: Uint8Array): void;
+  clone(): Session;
+  adopt(model: Model): void;
+  info(): SessionInfo & { latency: number[] };
+}
+
+export interface Batch {
+  batch: number;
+  time: number;
+  floats?: Float32Array;
+  ids?: Int32Array;
+  past?: Int32Array;
+  actions: Int32Array;
+  mask?: Float32Array;
+  reset?: Uint8Array;
+}
+
+export class Trainer extends Handle {
+  private constructor();
+  stepBatch(batch: Batch): Metrics & { head_loss: number[] };
+  model(options?: { averaged?: boolean }): Model;
+  save(): Uint8Array;
+  resume(bytes: Uint8Array): void;
+  learner(world: World, options?: { teacher?: Model; session?: SessionOptions; rollout?: RolloutOptions; learner?: LearnerConfig }): Learner;
+}
+
+export class Learner extends Handle {
+  private constructor();
+  update(): LearnerMetrics;
+}
+
+export class World extends Handle {
+  private constructor();
+  readonly spec: Spec;
+  readonly lanes: number;
+  readonly seats: number;
+  readonly stateBytes: number;
+  readonly floats: Float32Array;
+  readonly ids: Int32Array;
+  readonly reward: Float32Array;
+  readonly end: Uint8Array;
+  reset(lane?: number, seed?: number): this;
+  step(actions: Int32Array): this;
+  save(lane?: number): Uint8Array;
+  restore(lane: number, state: Uint8Array): void;
+  opponent(index: number, model?: Model): OpponentRecord;
+  drill(lane?: number): { frame: Frame; teacher: Pad };
+}

@@ -12,16 +12,19 @@ const modules = [
   ['relaxed', 'exphil_play_relaxed.wasm'],
   ['simd', 'exphil_play.wasm'],
 ];
-// Functions () -> v128 of one instruction: f32x4.relaxed_madd, and i8x16.splat.
-const probe = (body) => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, body.length + 4, 1, body.length + 2, 0, ...body, 11]);
-const zero = [65, 0, 253, 15];
+// A module of one function (f32, f32, f32) -> f32, exported as "f": first lanes of vectors.
+const probe = (body) => Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 8, 1, 96, 3, 125, 125, 125, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
+  10, body.length + 4, 1, body.length + 2, 0, ...body, 11);
+const [argument, lane] = [(i) => [32, i, 253, 19], [253, 31, 0]]; // f32x4.splat, f32x4.extract_lane 0
 const probes = {
-  relaxed: probe([...zero, ...zero, ...zero, 253, 0x85, 2]),
-  simd: probe(zero),
+  relaxed: probe([...argument(0), ...argument(1), ...argument(2), 253, 0x85, 2, ...lane]), // f32x4.relaxed_madd
+  simd: probe([...argument(0), ...lane]),
 };
-/** Which of the modules this machine can run: "relaxed", "simd", or undefined. */
+// A processor may round the product of a relaxed multiply-add before it adds; kernels that rely on it are then of no use.
+const fuses = (bytes) => new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports.f(1 + 2 ** -12, 1 + 2 ** -12, -1 - 2 ** -11) === 2 ** -24;
+/** Which of the modules this machine runs best: "relaxed", "simd", or undefined. */
 export function supported() {
-  return modules.map(([name]) => name).find((name) => WebAssembly.validate(probes[name]));
+  return modules.map(([name]) => name).find((name) => WebAssembly.validate(probes[name]) && (name !== 'relaxed' || fuses(probes[name])));
 }
 
 async function fetched(url) {

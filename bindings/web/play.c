@@ -97,30 +97,15 @@ exphil_status PLAY(context_memory)(const exphil_context *context, exphil_memory_
     return exphil_context_memory(context, info, &failure);
 }
 
-static void *refuse(exphil_status status, const char *message)
-{
-    failure = (exphil_error){.struct_size = sizeof failure, .status = status};
-    strncpy(failure.message, message, sizeof failure.message - 1);
-    return NULL;
-}
-
-/* Without the kernels of double precision (play_sets.c). */
-static exphil_model *single(exphil_model *model)
-{
-    exphil_model_info info = EXPHIL_MODEL_INFO_INIT;
-    if (exphil_model_query(model, &info, &failure) >= 0 && info.type == EXPHIL_TYPE_F32) return model;
-    exphil_model_destroy(model);
-    return refuse(EXPHIL_E_UNSUPPORTED, "type is f64: this module computes in single precision only");
-}
 exphil_model *PLAY(model_create)(exphil_context *context, const exphil_model_config *config)
 {
     exphil_model *model = NULL;
-    MADE(exphil_model_create(context, config, &model, &failure), single(model));
+    MADE(exphil_model_create(context, config, &model, &failure), model);
 }
 exphil_model *PLAY(model_load)(exphil_context *context, const void *data, uint32_t bytes)
 {
     exphil_model *model = NULL;
-    MADE(exphil_model_load_memory(context, data, bytes, &model, &failure), single(model));
+    MADE(exphil_model_load_memory(context, data, bytes, &model, &failure), model);
 }
 exphil_status PLAY(model_save)(const exphil_model *model, const char *name)
 {
@@ -282,6 +267,13 @@ static exphil_world *keep(const exphil_world *world)
     exphil_world *kept = malloc(sizeof *kept);
     if (kept) *kept = *world;
     return kept;
+}
+
+static exphil_world *refuse(exphil_status status, const char *message)
+{
+    failure = (exphil_error){.struct_size = sizeof failure, .status = status};
+    strncpy(failure.message, message, sizeof failure.message - 1);
+    return NULL;
 }
 
 exphil_world *PLAY(world_create)(exphil_context *context, const char *name, int32_t lanes)
