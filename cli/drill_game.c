@@ -86,7 +86,8 @@ exphil_status drill_game_open(int64_t lanes, exphil_world *world, exphil_error *
 {
     drill_game *game = calloc(1, sizeof *game + (size_t)lanes * sizeof game->of[0]);
     if (!game) {
-        *error = (exphil_error){.struct_size = sizeof *error, .status = EXPHIL_E_MEMORY, .message = "no memory"};
+        *error =
+            (exphil_error){.struct_size = sizeof *error, .status = EXPHIL_E_MEMORY, .message = "no memory"};
         return EXPHIL_E_MEMORY;
     }
     game->spec = (exphil_spec)EXPHIL_SPEC_INIT;

@@ -59,7 +59,8 @@ class Header:
     def check_notes(self):
         """A note on what the header does not have is a mistake."""
         lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES, notes.NODE_LEAVES,
-                 notes.WEB_LEAVES, notes.LUAJIT_LEAVES, notes.CSHARP_LEAVES, {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
+                 notes.WEB_LEAVES, notes.LUAJIT_LEAVES, notes.CSHARP_LEAVES,
+                 {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
         for struct, names in ((struct, names) for one in lists for struct, names in one.items()):
             for name in names.split():
                 if name not in [field.name for field in self.all.get(struct, [])]:

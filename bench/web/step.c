@@ -1,5 +1,5 @@
-/* Medians of a step of the default policy with the library of this machine, one thread: `step FRAMES` prints "f32 MS" and "int8 MS".
- * step.mjs measures the same in V8. */
+/* Medians of a step of the default policy with the library of this machine, one thread: `step FRAMES` prints "f32 MS" and
+ * "int8 MS". step.mjs measures the same in V8. */
 #define _POSIX_C_SOURCE 199309L
 #include <exphil/exphil.h>
 
@@ -32,7 +32,8 @@ static void measure(const char *name, const exphil_model *model, int frames)
     must(exphil_session_create(model, NULL, &session, &error));
     must(exphil_model_query(model, &info, &error));
     float *floats = calloc((size_t)info.float_count + 1, sizeof *floats);
-    int32_t *ids = calloc((size_t)info.id_count + 1, sizeof *ids), *actions = calloc((size_t)info.head_count, sizeof *actions);
+    int32_t *ids = calloc((size_t)info.id_count + 1, sizeof *ids),
+            *actions = calloc((size_t)info.head_count, sizeof *actions);
     double *times = calloc((size_t)frames, sizeof *times);
     if (!floats || !ids || !actions || !times) exit(1);
     for (int t = -60; t < frames; t++) {

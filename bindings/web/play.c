@@ -1,6 +1,6 @@
-/* What exphil_play.js calls. A handle is a pointer; 0 is none, and then, as after a status below 0, play_failure says why. Sizes, counts
- * and places are 32 bits wide, seeds are doubles: no BigInt is made on the way. exphil_play.js has looked at handles and
- * lengths; what is in an array, a file or a configuration is the library's to check. */
+/* What exphil_play.js calls. A handle is a pointer; 0 is none, and then, as after a status below 0, play_failure says why.
+ * Sizes, counts and places are 32 bits wide, seeds are doubles: no BigInt is made on the way. exphil_play.js has looked at
+ * handles and lengths; what is in an array, a file or a configuration is the library's to check. */
 #include "play.h"
 
 #include "drill_game.h"
@@ -50,7 +50,7 @@ const struct constant *PLAY(constants)(uint32_t which)
     return which ? play_known : play_buttons;
 }
 
-/* ---- files in memory ------------------------------------------------------------------------------------------------ */
+/* ---- files in memory ------------------------------------------------------------------------------------- */
 
 exphil_status PLAY(file_put)(const char *name, const void *data, uint32_t bytes)
 {
@@ -79,7 +79,7 @@ void PLAY(file_remove)(const char *name)
     play_files.remove(NULL, name);
 }
 
-/* ---- context, model --------------------------------------------------------------------------------------------------- */
+/* ---- context, model -------------------------------------------------------------------------------------- */
 
 exphil_context *PLAY(context_create)(exphil_context_config *config)
 {
@@ -134,7 +134,7 @@ void PLAY(model_destroy)(exphil_model *model)
     exphil_model_destroy(model);
 }
 
-/* ---- session ------------------------------------------------------------------------------------------------------------ */
+/* ---- session --------------------------------------------------------------------------------------------- */
 
 /* Why a hot call failed. */
 static exphil_status told(exphil_session *session, exphil_status status)
@@ -183,7 +183,8 @@ exphil_status PLAY(session_save)(exphil_session *session, int32_t stream, void *
 {
     return told(session, exphil_session_state_save(session, stream, state, bytes));
 }
-exphil_status PLAY(session_restore)(exphil_session *session, int32_t stream, const void *state, uint32_t bytes)
+exphil_status PLAY(session_restore)(exphil_session *session, int32_t stream, const void *state,
+                                    uint32_t bytes)
 {
     return told(session, exphil_session_state_restore(session, stream, state, bytes));
 }
@@ -206,13 +207,14 @@ void PLAY(session_destroy)(exphil_session *session)
     exphil_session_destroy(session);
 }
 
-/* ---- Melee ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Melee ----------------------------------------------------------------------------------------------- */
 
 exphil_status PLAY(melee_spec)(const char *layout, const char *codec, exphil_spec *spec)
 {
     return exphil_melee_spec(layout, codec, spec, &failure);
 }
-exphil_status PLAY(melee_encode)(const char *layout, const exphil_melee_frame *frame, float *floats, int32_t *ids)
+exphil_status PLAY(melee_encode)(const char *layout, const exphil_melee_frame *frame, float *floats,
+                                 int32_t *ids)
 {
     return exphil_melee_encode(layout, frame, floats, ids, &failure);
 }
@@ -225,7 +227,7 @@ exphil_status PLAY(melee_pad_decode)(const char *codec, const int32_t *action, e
     return exphil_melee_pad_decode(codec, action, pad, &failure);
 }
 
-/* ---- training --------------------------------------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------------------- */
 
 /* The optimizer lives as long as its trainer. */
 exphil_trainer *PLAY(trainer_create)(const exphil_model *model, const exphil_optimizer_config *adam,
@@ -238,7 +240,8 @@ exphil_trainer *PLAY(trainer_create)(const exphil_model *model, const exphil_opt
     exphil_optimizer_destroy(optimizer);
     MADE(status, trainer);
 }
-exphil_status PLAY(trainer_step_batch)(exphil_trainer *trainer, const exphil_batch *batch, exphil_metrics *metrics)
+exphil_status PLAY(trainer_step_batch)(exphil_trainer *trainer, const exphil_batch *batch,
+                                       exphil_metrics *metrics)
 {
     return exphil_trainer_step_batch(trainer, batch, metrics, &failure);
 }
@@ -260,7 +263,7 @@ void PLAY(trainer_destroy)(exphil_trainer *trainer)
     exphil_trainer_destroy(trainer);
 }
 
-/* ---- worlds ------------------------------------------------------------------------------------------------------------------- */
+/* ---- worlds ---------------------------------------------------------------------------------------------- */
 
 static exphil_world *keep(const exphil_world *world)
 {
@@ -377,7 +380,8 @@ int32_t PLAY(world_load)(const exphil_world *world, int32_t lane, const void *st
     return world->load(world->user, lane, state);
 }
 /* Of the drill: what is known after the latest frame, and what its teacher presses next. */
-int32_t PLAY(world_drill)(const exphil_world *world, int32_t lane, exphil_melee_frame *frame, exphil_pad *teacher)
+int32_t PLAY(world_drill)(const exphil_world *world, int32_t lane, exphil_melee_frame *frame,
+                          exphil_pad *teacher)
 {
     return drill_game_look(world, lane, frame, teacher) ? 0 : 1;
 }
@@ -387,7 +391,7 @@ void PLAY(world_destroy)(exphil_world *world)
     free(world);
 }
 
-/* ---- learning by play ------------------------------------------------------------------------------------------------------------ */
+/* ---- learning by play ------------------------------------------------------------------------------------ */
 
 exphil_rollout *PLAY(rollout_create)(const exphil_model *model, const exphil_session_config *session,
                                      const exphil_rollout_config *config)
@@ -409,7 +413,8 @@ exphil_learner *PLAY(learner_create)(exphil_trainer *trainer, const exphil_model
     exphil_learner *learner = NULL;
     MADE(exphil_learner_create(trainer, teacher, config, &learner, &failure), learner);
 }
-exphil_status PLAY(learner_update)(exphil_learner *learner, exphil_rollout *rollout, exphil_learner_metrics *metrics)
+exphil_status PLAY(learner_update)(exphil_learner *learner, exphil_rollout *rollout,
+                                   exphil_learner_metrics *metrics)
 {
     return exphil_learner_update(learner, rollout, metrics, &failure);
 }

@@ -42,7 +42,7 @@ static int32_t open_file(void *user, const char *name, int32_t mode, void **file
 {
     struct file **at = find(name);
     if (mode == EXPHIL_IO_CREATE) {
-        if (strlen(name) >= sizeof (*at)->name) return ENAMETOOLONG;
+        if (strlen(name) >= sizeof(*at)->name) return ENAMETOOLONG;
         if (*at) remove_file(user, name);
         at = find(name);
         if (!(*at = calloc(1, sizeof **at))) return ENOMEM;

@@ -45,7 +45,7 @@ import(process.cwd() + '/made/exphil-play/exphil_play.js').then((lib) => {
   let wrong = 0;
   for (const name of ['Play', 'Model', 'Session', 'Trainer', 'Learner', 'World']) {
     const body = types.split(`export class ${name} `)[1]?.split('\n}')[0] ?? '';
-    const declared = new Set([...body.matchAll(/^  (?:readonly |get )?(\w+)[(<?:]/gm)].map(([, word]) => word).filter((word) => word !== 'private'));
+    const declared = new Set([...body.matchAll(/^  (?:readonly |get )?(\w+)[(<?:]/gm)].map(([, word]) => word));
     const there = Object.getOwnPropertyNames(lib[name].prototype).filter((word) => word !== 'constructor');
     for (const word of there) if (!declared.has(word)) wrong = 1, console.error(`FAILED: ${name}.${word} is not declared`);
   }

@@ -6,7 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { F = 13, K = 2, A = 3, STREAMS = 2, FRAMES = 60, BACK = 20, BATCH = 4, TIME = 8, UPDATES = 6, STATE = 1 << 20 };
+enum {
+    F = 13,
+    K = 2,
+    A = 3,
+    STREAMS = 2,
+    FRAMES = 60,
+    BACK = 20,
+    BATCH = 4,
+    TIME = 8,
+    UPDATES = 6,
+    STATE = 1 << 20
+};
 
 static exphil_error error = EXPHIL_ERROR_INIT;
 static const char *folder;

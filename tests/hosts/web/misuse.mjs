@@ -35,7 +35,7 @@ export async function faults(load, weights) {
   session.restoreState(1, state);
   await refused('EXPHIL_E_INVALID', /seed: is -1, must be a whole number from 0/, () => model.session({ seed: -1 }));
   await refused('EXPHIL_E_INVALID', /streams/, () => model.session({ streams: 5000 }));
-  await refused('EXPHIL_E_INVALID', /strems: there is no such option/, () => model.session({ strems: 2 }));
+  await refused('EXPHIL_E_INVALID', /lanes: there is no such option/, () => model.session({ lanes: 2 }));
   await refused('EXPHIL_E_INVALID', /deliver: late is none of due, decided/, () => model.session({ deliver: 'late' }));
   await refused('EXPHIL_E_STATE', /adoptable/, () => session.adopt(model));
   await refused('EXPHIL_E_INVALID', /blocks/, () => lib.create({ spec, blocks: 'mumba' }));
@@ -97,6 +97,6 @@ export async function faults(load, weights) {
   lib.close();
   await refused('EXPHIL_E_STATE', /play: is closed/, () => lib.world('pong'));
   await refused('EXPHIL_E_INVALID', /module: fast is none of relaxed, simd/, () => load({ module: 'fast' }));
-  await refused('EXPHIL_E_INVALID', /modul: there is no such option/, () => load({ modul: 'simd' }));
+  await refused('EXPHIL_E_INVALID', /kind: there is no such option/, () => load({ kind: 'simd' }));
   return found;
 }
