@@ -18,8 +18,9 @@ const fail = (text) => {
 // What this Node cannot run is run by the browser.
 for (const module of supported() === 'relaxed' ? ['relaxed', 'simd'] : ['simd']) {
   const lib = await load({ module });
-  lines(lib, policy).forEach((line, i) => line === native[i] || fail(`${module}: ${line}, native ${native[i]}`));
-  console.log(`${module}: ${native.length} hashes are those of the library`);
+  const other = lines(lib, policy).map((line, i) => [line, native[i]]).filter(([here, there]) => here !== there);
+  for (const [here, there] of other) fail(`${module}: ${here}, native ${there}`);
+  console.log(`${module}: ${native.length - other.length} of ${native.length} hashes are those of the library`);
 }
 for (const text of await faults(load, policy)) fail(text);
 // A checkpoint goes on where it was, and a world's game too.
