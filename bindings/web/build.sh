@@ -31,6 +31,12 @@ version=$(number MAJOR).$(number MINOR).$(number PATCH)
 here=$root/bindings/web
 grep -q "\"version\": \"$version\"" "$here/package.json" || fail "package.json is of another version than the header, $version"
 
+# One at a time: all build in one folder.
+if [ -z "$modules" ] && command -v flock >/dev/null 2>&1; then
+  mkdir -p "$root/build"
+  exec 9>"$root/build/web.lock"
+  flock 9
+fi
 work=$(mktemp -d "$out/.building-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/package"

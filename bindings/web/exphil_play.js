@@ -484,7 +484,7 @@ class Trainer extends Handle {
     const [memory, place] = [this.#memory, at(this, Trainer)];
     const { teacher, session, rollout, learner, ...rest } = object(options, 'options');
     for (const name in rest) throw invalid(`${name}: there is no such option; there are teacher, session, rollout and learner`);
-    const worldAt = at(world, World, memory);
+    at(world, World, memory);
     const teacherAt = teacher === undefined ? 0 : at(teacher, Model, memory, 'teacher');
     return this.#use((model) => memory.within((room) => {
       const streams = world.lanes * world.seats;
@@ -492,7 +492,7 @@ class Trainer extends Handle {
       const made = memory.make('rollout_create', at(model, Model), config, memory.struct(room, 'rollout_config', rollout));
       try {
         const place2 = memory.make('learner_create', place, teacherAt, memory.struct(room, 'learner_config', learner));
-        return new Learner(key, memory, place2, made, world, worldAt);
+        return new Learner(key, memory, place2, made, world);
       } catch (error) {
         memory.call('rollout_destroy', made);
         throw error;
@@ -515,7 +515,7 @@ class Learner extends Handle {
   /** Plays a chunk and learns from it; what came of it. */
   update() {
     const [memory, place] = [this.#memory, at(this, Learner)];
-    memory.check('rollout_run', this.#rollout, at(this.#world, World, memory));
+    memory.check('rollout_run', this.#rollout, World.place(this.#world));
     return memory.within((room) => {
       const told = memory.struct(room, 'learner_metrics');
       memory.check('learner_update', place, this.#rollout, told);
@@ -552,6 +552,11 @@ class World extends Handle {
     this.ids = new Int32Array(streams * K);
     this.reward = new Float32Array(streams);
     this.end = new Uint8Array(lanes);
+  }
+  /** Its address, where all worlds of which it is made are still there. */
+  static place(world) {
+    at(world, World);
+    return world.#place();
   }
   #place() {
     this.#inner.forEach((one) => at(one, World, undefined, 'a world of which this one is made'));

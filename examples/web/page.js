@@ -155,6 +155,7 @@ function tick(now) {
 function run(on) {
   running = on;
   due = undefined;
+  held.clear();
   find('cover').hidden = on;
   find('pause').disabled = false;
   show('pause', on ? 'Pause' : 'Go on');
@@ -190,7 +191,7 @@ const keys = { ArrowUp: 'up', w: 'up', W: 'up', ArrowDown: 'down', s: 'down', S:
 const ofDrill = () => document.activeElement === find('drill');
 function press(event, down) {
   if (event.target instanceof HTMLButtonElement && event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
-  const key = ofDrill() ? undefined : keys[event.key];
+  const key = ofDrill() || !running ? undefined : keys[event.key];
   if (!key || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   pointer = undefined;

@@ -65,6 +65,13 @@ export async function faults(load, weights) {
   await refused('EXPHIL_E_INVALID', /no value head/, () => trainer.learner(pong));
   await refused('EXPHIL_E_INVALID', /./, () => lib.against(pong, [model]));
   await refused('EXPHIL_E_INVALID', /not the drill/, () => pong.drill());
+  const mine = lib.create({ spec: pong.spec, blocks: 'mlp', hidden: 8, value: 'shared', no_previous_action: true });
+  const both = lib.beside(pong, lib.world('pong', 2));
+  const learner = mine.trainer().learner(both, { rollout: { time: 8 } });
+  learner.update();
+  pong.close();
+  await refused('EXPHIL_E_STATE', /a world of which this one is made: is closed/, () => learner.update());
+  await refused('EXPHIL_E_STATE', /a world of which this one is made: is closed/, () => both.reset());
   // Melee
   const frame = { own_port: 1, stage: 32, player: [{ x: 1 }, { x: 2 }] };
   lib.melee.encode('melee2', frame);

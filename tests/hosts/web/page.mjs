@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { Browser, serve } from './browser.mjs';
 
 const [program, folder, long] = argv.slice(2);
-const frames = Number(long ?? 240);
+const frames = Number(long ?? 120);
 let failed = 0;
 const check = (right, text) => {
   if (right) return;
