@@ -1,10 +1,8 @@
 /* The drill as a game that can be learnt: see drill_game.h. */
 #include "drill_game.h"
 
-#include "commands.h"
 #include "drill_world.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,17 +73,29 @@ static int32_t load(void *user, int64_t at, const void *state)
     return 0;
 }
 
-bool drill_game_open(int64_t lanes, exphil_world *world)
+bool drill_game_look(const exphil_world *world, int64_t at, exphil_melee_frame *frame, exphil_pad *teacher)
 {
-    exphil_error error = EXPHIL_ERROR_INIT;
+    if (world->step != step || at < 0 || at >= world->lanes) return false;
+    const drill_game *game = world->user;
+    drill_observe(&game->of[at].world, frame);
+    drill_teach(&game->of[at].world, teacher);
+    return true;
+}
+
+exphil_status drill_game_open(int64_t lanes, exphil_world *world, exphil_error *error)
+{
     drill_game *game = calloc(1, sizeof *game + (size_t)lanes * sizeof game->of[0]);
-    if (!game) fprintf(stderr, "exphil: no memory\n");
-    if (!game) return false;
+    if (!game) {
+        *error =
+            (exphil_error){.struct_size = sizeof *error, .status = EXPHIL_E_MEMORY, .message = "no memory"};
+        return EXPHIL_E_MEMORY;
+    }
     game->spec = (exphil_spec)EXPHIL_SPEC_INIT;
     game->count = lanes;
-    if (exphil_melee_spec(NULL, NULL, &game->spec, &error) < 0) {
+    exphil_status status = exphil_melee_spec(NULL, NULL, &game->spec, error);
+    if (status < 0) {
         free(game);
-        return complain("--world drill", &error) == 0;
+        return status;
     }
     *world = (exphil_world){.struct_size = sizeof *world,
                             .user = game,
@@ -98,5 +108,5 @@ bool drill_game_open(int64_t lanes, exphil_world *world)
                             .save = save,
                             .load = load,
                             .destroy = free};
-    return true;
+    return EXPHIL_OK;
 }

@@ -102,7 +102,8 @@ bool world_open(exphil_context *context, const char *name, int64_t lanes, int se
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     if (world_foreign(name)) return open_foreign(name, lanes, seats, world);
-    if (strcmp(name, "drill") == 0 && seats == 1) return drill_game_open(lanes, world);
+    if (strcmp(name, "drill") == 0 && seats == 1)
+        return drill_game_open(lanes, world, &error) >= 0 || complain("--world drill", &error) == 0;
     int i = find(name);
     if (exphil_world_create(context, i < NAMES ? names[i].of_seats[seats - 1] : name, lanes, world, &error) <
         0)

@@ -59,7 +59,8 @@ class Header:
     def check_notes(self):
         """A note on what the header does not have is a mistake."""
         lists = [{key: " ".join(value) for key, value in notes.FIELDS.items()}, notes.ELIXIR_LEAVES, notes.NODE_LEAVES,
-                 notes.LUAJIT_LEAVES, notes.CSHARP_LEAVES, {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
+                 notes.WEB_LEAVES, notes.LUAJIT_LEAVES, notes.CSHARP_LEAVES,
+                 {"exphil_melee_character": " ".join(notes.KNOWN.values())}]
         for struct, names in ((struct, names) for one in lists for struct, names in one.items()):
             for name in names.split():
                 if name not in [field.name for field in self.all.get(struct, [])]:
@@ -200,15 +201,15 @@ def node(header):
     return [*out, *node_constants(header, "buttons", "Button"), "", *node_constants(header, "known", "Known")]
 
 
-def node_names(header):
+def node_names(header, tables=notes.NODE, export="module.exports ="):
     """Enumerations of options, by the option's name."""
     options = {}
-    for _, struct in notes.NODE:
+    for _, struct in tables:
         for field in header.plain(struct, notes.NODE_LEAVES):
             if struct in notes.GIVEN and field.note in notes.ENUMS and field.name != "kind":
                 options.setdefault(field.name, field.note)
     out = [f"// {MADE}", "'use strict';", "", "/** Options that take a name, too: the names in the order of their numbers. */",
-           "module.exports = {"]
+           f"{export} {{"]
     for option, enum in options.items():
         words = [notes.NODE_WORDS.get(word, word) for word in words_of(header, enum)]
         out.append(f"  {option}: [{', '.join(repr(word) for word in words)}],")
@@ -254,9 +255,9 @@ def node_told(header, name, struct):
     yield ">;"
 
 
-def node_types(header):
+def node_types(header, options=notes.NODE_OPTIONS, told=notes.NODE_TOLD):
     out = []
-    for name, struct in notes.NODE_OPTIONS.items():
+    for name, struct in options.items():
         out.append(f"export interface {name} {{")
         if isinstance(struct, str):
             out += node_options(header, struct, "  ")
@@ -267,9 +268,62 @@ def node_types(header):
     out += ["/** Fields of the header's structures: 64-bit hashes are bigint. */",
             "export type Info<Numbers extends string, Hashes extends string = never, Texts extends string = never> = {",
             "  [field in Numbers]: number;", "} & { [field in Hashes]: bigint } & { [field in Texts]: string };", ""]
-    for name, struct in notes.NODE_TOLD.items():
+    for name, struct in told.items():
         out += node_told(header, name, struct)
     return out
+
+
+# ---- the web: bindings/web/play_fields.c, exphil_names.js, exphil_play.d.ts ------------------------------------------
+
+def web_kind(header, field):
+    """As Node, whose C code follows pointers itself; of a nested array only a Melee frame has some."""
+    inner = field.base if header.nested(field) else None
+    if field.pointer and field.base != "char":
+        return "F_POINTER", "NULL"
+    if inner:
+        return "F_STRUCT", inner.removeprefix("exphil_")
+    if field.base == "size_t":
+        return "F_U32", "NULL"
+    return node_kind(header, field if field.base == "char" else field._replace(count=0)), "NULL"
+
+
+def web_table(header, struct):
+    known = {name: f"EXPHIL_MELEE_HAS_{group}" for group, names in notes.KNOWN.items() for name in names.split()}
+    name = struct.removeprefix("exphil_")
+    yield f"static const struct field {name}[] = {{"
+    for field in header.plain(struct, notes.WEB_LEAVES):
+        kind, of = web_kind(header, field)
+        if kind == "F_STRUCT" and field.base not in notes.WEB:
+            continue
+        has = known.get(field.name, 0) if struct == "exphil_melee_character" else 0
+        count = 1 if field.base == "char" else field.count or 1
+        yield f'    {{"{field.name}", offsetof({struct}, {field.name}), {kind}, {count}, {has}, {of}}},'
+    yield from ("    {NULL, 0, F_I32, 0, 0, NULL}", "};", "")
+
+
+def web(header):
+    out = [f"/* {MADE}", " * Which field of a C struct is which property of an object, in the order of the headers. */",
+           '#include "play.h"', "", "/* clang-format off */"]
+    for struct in notes.WEB:
+        out += web_table(header, struct)
+    out += ["const struct table play_structs[] = {"]
+    for struct in notes.WEB:
+        led = any(one.name == "struct_size" for one in header.all[struct])
+        name = struct.removeprefix("exphil_")
+        out.append(f'    {{"{name}", sizeof({struct}), {int(led)}, {name}}},')
+    out += ["    {NULL, 0, 0, NULL}", "};", ""]
+    for table, name in (("play_buttons", "Button"), ("play_known", "Known")):
+        out += [*node_constants(header, table, name), ""]
+    return out[:-1]
+
+
+def web_names(header):
+    return [line for line in node_names(header, [(None, struct) for struct in notes.WEB], "export default")
+            if line != "'use strict';"]
+
+
+def web_types(header):
+    return node_types(header, notes.WEB_OPTIONS, notes.WEB_TOLD)
 
 
 # ---- LuaJIT: bindings/luajit/exphil_cdef.lua ------------------------------------------------------------------------
@@ -471,6 +525,8 @@ FILES = {
     "elixir/c_src/nif_tables.c": elixir,
     "node/addon_fields.c": node,
     "node/exphil_names.js": node_names,
+    "web/play_fields.c": web,
+    "web/exphil_names.js": web_names,
     "luajit/exphil_cdef.lua": luajit,
     "csharp/Header.cs": csharp,
     "python/src/exphil/records.py": python_records,
@@ -479,7 +535,7 @@ FILES = {
 
 
 # Files of which a part is made, between a line that holds the first of these and one that holds the second.
-PARTS = {"node/exphil.d.ts": node_types}
+PARTS = {"node/exphil.d.ts": node_types, "web/exphil_play.d.ts": web_types}
 BEGIN, END = f"// {MADE}", "// Written by hand from here on."
 
 

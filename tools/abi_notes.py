@@ -242,6 +242,22 @@ NODE_TOLD = {
     "ModelInfo": "exphil_model_info", "SessionInfo": "exphil_session_info", "DatasetInfo": "exphil_dataset_info",
     "Report": "exphil_report"}
 
+# The web: structures by their tables, those that others hold first; and types of TypeScript as Node's.
+WEB = [
+    "exphil_context_config", "exphil_memory_info", "exphil_id_spec", "exphil_head_spec", "exphil_spec",
+    "exphil_melee_character", "exphil_melee_item", "exphil_melee_frame", "exphil_pad", "exphil_model_config",
+    "exphil_model_info", "exphil_optimizer_config", "exphil_head_loss", "exphil_trainer_config", "exphil_metrics", "exphil_batch",
+    "exphil_head_play", "exphil_session_config", "exphil_session_info", "exphil_rollout_config", "exphil_learner_config",
+    "exphil_learner_metrics", "exphil_record"]
+WEB_LEAVES = {"exphil_context_config": "device cpu_isa backend_path threads log_level"}
+WEB_OPTIONS = {
+    "ModelOptions": "exphil_model_config", "SessionOptions": "exphil_session_config",
+    "TrainerOptions": {"optimizer": "exphil_optimizer_config", "trainer": "exphil_trainer_config"},
+    "RolloutOptions": "exphil_rollout_config", "LearnerConfig": "exphil_learner_config"}
+WEB_TOLD = {
+    "MemoryInfo": "exphil_memory_info", "Metrics": "exphil_metrics", "ModelInfo": "exphil_model_info",
+    "SessionInfo": "exphil_session_info", "LearnerMetrics": "exphil_learner_metrics", "OpponentRecord": "exphil_record"}
+
 LUAJIT = [
     "exphil_model_info", "exphil_replay_result", "exphil_dataset_info", "exphil_metrics", "exphil_report", "exphil_session_info"]
 LUAJIT_LEAVES = {"exphil_metrics": "loss_scale"}

@@ -1,5 +1,5 @@
-"""The program exphil, which a wheel carries beside the package: `exphil ...`, or `python -m exphil_program ...`. It imports nothing of
-the package: the program needs no NumPy, and starts at once."""
+"""The program exphil, which a wheel carries beside the package: `exphil ...`, or `python -m exphil_program ...`. It imports nothing
+of the package: the program needs no NumPy, and starts at once."""
 import os
 import signal
 import subprocess

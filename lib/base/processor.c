@@ -125,10 +125,7 @@ static bool fused(void)
 
 bool xph_cpu_has(xph_isa level)
 {
-#  if !defined(XPH_NO_REFERENCE)
-    if (level == XPH_ISA_REF) return true;
-#  endif
-    return level == XPH_ISA_SIMD128 || (level == XPH_ISA_RELAXED && fused());
+    return level == XPH_ISA_REF || level == XPH_ISA_SIMD128 || (level == XPH_ISA_RELAXED && fused());
 }
 
 xph_isa xph_cpu_detect(void)

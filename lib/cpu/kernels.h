@@ -51,17 +51,11 @@ typedef struct xph_kernel_set {
 #elif defined(XPH_HAVE_ARM_SETS)
 #  define XPH_SETS(each) each(f64_ref) each(f32_ref) each(f32_neon) each(f32_neondot)
 #elif defined(XPH_HAVE_RELAXED_SET)
-#  define XPH_SETS(each) XPH_REFERENCE_SETS(each) each(f32_simd128) each(f32_relaxed)
+#  define XPH_SETS(each) each(f64_ref) each(f32_ref) each(f32_simd128) each(f32_relaxed)
 #elif defined(XPH_HAVE_SIMD128_SET)
-#  define XPH_SETS(each) XPH_REFERENCE_SETS(each) each(f32_simd128)
+#  define XPH_SETS(each) each(f64_ref) each(f32_ref) each(f32_simd128)
 #else
 #  define XPH_SETS(each) each(f64_ref) each(f32_ref)
-#endif
-/* What is made for a page has no models in double. */
-#ifdef XPH_NO_REFERENCE
-#  define XPH_REFERENCE_SETS(each)
-#else
-#  define XPH_REFERENCE_SETS(each) each(f64_ref) each(f32_ref)
 #endif
 #define XPH_DECLARE_SET(name) extern const xph_kernel_set xph_kernels_##name;
 XPH_SETS(XPH_DECLARE_SET)

@@ -4,7 +4,7 @@
 set -eu
 source=$1
 "$source/tools/abi" bindings --check
-languages="elixir node luajit python csharp"
+languages="elixir node luajit python csharp web"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/tools"
