@@ -1,5 +1,5 @@
-"""What somebody does first with an installed wheel: learns from a replay, plays, keeps replays small. Prints what came of it, which is
-the same on every system.
+"""What somebody does first with an installed wheel: learns from a replay, plays, keeps replays small. Prints what came of it, which
+is the same on every system.
 
 usage: wheel_case.py REPLAY FOLDER
 """
