@@ -10,7 +10,7 @@ file(READ README.md readme)
 string(REGEX REPLACE "## Two commands.*## In a program" "## What is here
 
 [doc](doc), [examples](examples), [bindings](bindings) and [mpi](mpi) as source: copy `examples` whole, or a folder of `bindings`,
-to where you may write, and build there. The tools and tests that they name are in the source tree.
+to where you may write, and build there. [policies](policies) has some that are ready. The tools and tests that they name are in the source tree.
 
 ## In a program" readme "${readme}")
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
@@ -22,7 +22,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
 
 install(FILES third_party/zstd/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.zstd)
 install(FILES LICENSE ${PROJECT_BINARY_DIR}/README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY doc examples bindings mpi DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
+install(DIRECTORY doc examples bindings mpi policies DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS
   REGEX "/examples/CMakeLists[.]txt$" EXCLUDE PATTERN .gitignore EXCLUDE
   REGEX "/${exphil_left_folders}$" EXCLUDE REGEX "${exphil_left_files}" EXCLUDE)
 
