@@ -23,4 +23,5 @@ fi
 cc -std=c11 -O2 "$root/bench/web/step.c" -I"$root/include" -L"$root/build/release" -Wl,-rpath,"$root/build/release" -lexphil -o "$work/step"
 node=node
 ! node --experimental-wasm-relaxed-simd -e 0 2>/dev/null || node="node --experimental-wasm-relaxed-simd"
-$node "$root/bench/web/step.mjs" "$package/exphil-play" "$work/step" "$frames"
+tar -C "$work" -xzf "$package"/exphil-play-*.tgz
+$node "$root/bench/web/step.mjs" "$work/package" "$work/step" "$frames"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the package of npm, for browsers and Node:
 #   bindings/web/build.sh --out FOLDER [--modules FOLDER]
-# FOLDER/exphil-play is the package, FOLDER/exphil-play-VERSION.tgz the same as npm takes it; equal sources give equal bytes. Modules are
-# built by tools/systems (tools/deps systems installs zig), or taken from --modules, where they were built before.
+# FOLDER/exphil-play-VERSION.tgz is what npm takes; equal sources give equal bytes. Modules are built by tools/systems (tools/deps
+# systems installs zig), or taken from --modules, where a package was unpacked.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fail() { echo "build.sh: $*" >&2; exit 1; }
@@ -37,7 +37,7 @@ if [ -z "$modules" ] && command -v flock >/dev/null 2>&1; then
   exec 9>"$root/build/web.lock"
   flock 9
 fi
-work=$(mktemp -d "$out/.building-XXXXXX")
+work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/package"
 echo "$targets" | while read -r file target; do
@@ -66,6 +66,4 @@ epoch=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || e
 tar -C "$work" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --format=ustar -cf "$work/package.tar" package
 gzip -9 -n "$work/package.tar"
 mv "$work/package.tar.gz" "$out/exphil-play-$version.tgz"
-rm -rf "$out/exphil-play"
-mv "$work/package" "$out/exphil-play"
 echo "$out/exphil-play-$version.tgz"

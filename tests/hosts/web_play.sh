@@ -11,6 +11,9 @@ node="node"
 ! node --experimental-wasm-relaxed-simd -e 0 2>/dev/null || node="node --experimental-wasm-relaxed-simd"
 
 "$EXPHIL_SOURCE/bindings/web/build.sh" --out made
+tar -xzf made/exphil-play-*.tgz
+mkdir -p node_modules page
+mv package node_modules/exphil-play
 # The same of a copy, elsewhere, by somebody with other rights and at another time.
 mkdir -p "another folder/bindings" "another folder/include"
 cp -R "$EXPHIL_SOURCE/bindings/web" "another folder/bindings/web"
@@ -18,20 +21,18 @@ cp -R "$EXPHIL_SOURCE/include/exphil" "another folder/include/exphil"
 cp "$EXPHIL_SOURCE/LICENSE" "another folder/LICENSE"
 epoch=$(git -C "$EXPHIL_SOURCE" log -1 --format=%ct 2>/dev/null || echo 315532800)
 (umask 077 && touch "another folder/bindings/web/"* &&
-  SOURCE_DATE_EPOCH=$epoch "another folder/bindings/web/build.sh" --out "another folder/made" --modules made/exphil-play >/dev/null)
+  SOURCE_DATE_EPOCH=$epoch "another folder/bindings/web/build.sh" --out "another folder/made" --modules node_modules/exphil-play >/dev/null)
 cmp made/*.tgz "another folder/made/"*.tgz || fail "another build of the package has other bytes"
-for module in made/exphil-play/*.wasm; do
+for module in node_modules/exphil-play/*.wasm; do
   ! grep -qF "$EXPHIL_SOURCE" "$module" || fail "$module knows where it was built"
 done
 
 # shellcheck disable=SC2046
 cc -std=c11 -O2 -Wall -Wextra -Werror "$web/bits.c" -o bits $(pkg-config --cflags --libs exphil)
 ./bits . >native.txt
-$node "$web/node.mjs" "$PWD/made/exphil-play" "$PWD"
+$node "$web/node.mjs" "$PWD/node_modules/exphil-play" "$PWD"
 
 # The examples of README.md, word for word.
-mkdir -p node_modules
-cp -R made/exphil-play node_modules/exphil-play
 awk '/^```js$/ { on = 1; next } /^```/ { on = 0 } on' "$EXPHIL_SOURCE/bindings/web/README.md" >readme.mjs
 grep -q "from 'exphil-play'" readme.mjs || fail "README.md has no example"
 $node readme.mjs >log 2>&1 || { cat log >&2; fail "the example of README.md failed"; }
@@ -40,8 +41,8 @@ exphil info readme.safetensors >log 2>&1 || { cat log >&2; fail "the weights of 
 # Every class and method stands in the declarations, and nothing else does.
 node - <<'END'
 const { readFileSync } = require('fs');
-const types = readFileSync('made/exphil-play/exphil_play.d.ts', 'utf8');
-import(process.cwd() + '/made/exphil-play/exphil_play.js').then((lib) => {
+const types = readFileSync('node_modules/exphil-play/exphil_play.d.ts', 'utf8');
+import(process.cwd() + '/node_modules/exphil-play/exphil_play.js').then((lib) => {
   let wrong = 0;
   for (const name of ['Play', 'Model', 'Session', 'Trainer', 'Learner', 'World']) {
     const body = types.split(`export class ${name} `)[1]?.split('\n}')[0] ?? '';
@@ -55,7 +56,6 @@ END
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 [ -n "$browser" ] || { echo "SKIPPED: no chromium, in which the package runs, too; tools/deps hosts installs it"; exit 0; }
-mkdir -p page
-cp -R made/exphil-play page/exphil-play
+cp -R node_modules/exphil-play page/exphil-play
 cp "$web/bits.mjs" "$web/misuse.mjs" policy.safetensors native.txt page/
 node "$web/browser_bits.mjs" "$browser" "$PWD/page"
