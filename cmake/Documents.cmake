@@ -10,7 +10,8 @@ file(READ README.md readme)
 string(REGEX REPLACE "## Two commands.*## In a program" "## What is here
 
 [doc](doc), [examples](examples), [bindings](bindings) and [mpi](mpi) as source: copy `examples` whole, or a folder of `bindings`,
-to where you may write, and build there. [policies](policies) has some that are ready. The tools and tests that they name are in the source tree.
+to where you may write, and build there. [policies](policies) are ready to play. The tools and tests
+that they name are in the source tree.
 
 ## In a program" readme "${readme}")
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")

@@ -11,9 +11,9 @@ policies=$(realpath "$2")/policies
 row() { grep "^| \`$1.safetensors\`" "$policies/README.md"; }
 number() { row "$1" | sed -n "s/.*[| ]$2.*/\1/p" | tr -d ,; }
 
-listed=$(grep -o '^| `[a-z0-9_]*\.safetensors`' "$policies/README.md" | tr -d '|` ' | sort)
-there=$(cd "$policies" && ls ./*.safetensors | sed 's|^\./||' | sort)
-[ "$listed" = "$there" ] || complain "the page lists $(echo $listed), the folder has $(echo $there)"
+grep -o '^| `[a-z0-9_]*\.safetensors`' "$policies/README.md" | tr -d '|` ' | sort >listed
+(cd "$policies" && ls ./*.safetensors) | sed 's|^\./||' | sort >there
+cmp -s listed there || complain "the page lists other files than the folder has: $(diff listed there)"
 for name in drill pong cartpole; do
   bytes=$(wc -c <"$policies/$name.safetensors")
   row $name | sed 's/,//g' | grep -q "| $bytes |" || complain "$name.safetensors has $bytes bytes; the page: $(row $name)"

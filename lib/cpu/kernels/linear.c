@@ -4,6 +4,7 @@
  * by panels; all rows pass one panel while the next is prefetched. Weights that are not packed are transposed
  * in pieces on the stack.
  */
+#define XPH_PRODUCTS /* multiply-adds in line (simd/wasm128.h) */
 #include "cpu/kernels/narrow.h"
 #include "cpu/kernels/panel.h"
 #include "cpu/kernels/tile.h"
