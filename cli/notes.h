@@ -13,7 +13,7 @@
 json_t *notes_options(const option_command *command);
 /* Value of an option; the caller's. */
 json_t *notes_option(const option_entry *entry);
-/* "0.1.0": what files have, which are the same everywhere. exphil_version_string also says what the library was built with. */
+/* "0.2.0": what files have, which are the same everywhere. exphil_version_string also says what the library was built with. */
 const char *notes_version(void);
 /* All notes of a model, a new reference: an object, a text where they are no JSON object, NULL where there are none. */
 json_t *notes_of(const exphil_model *model);

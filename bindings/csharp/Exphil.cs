@@ -29,7 +29,7 @@ namespace Exphil
     {
         /// <summary>The version that this assembly was written for.</summary>
         public const int Major = 0, Minor = 1, Patch = 0;
-        /// <summary>"0.1.0 cpu:ref,avx2,avx512"</summary>
+        /// <summary>"0.2.0 cpu:ref,avx2,avx512"</summary>
         public static string Version
         {
             get

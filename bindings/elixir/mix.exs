@@ -4,7 +4,7 @@ defmodule LibExphil.MixProject do
   use Mix.Project
 
   # That of the library (EXPHIL_VERSION_* in exphil.h); a test compares them.
-  @version "0.1.0"
+  @version "0.2.0"
 
   def project do
     [

@@ -1,6 +1,6 @@
 -- Made by `tools/abi bindings` from include/exphil: do not edit.
 return {
-    version = { 0, 1, 0 },
+    version = { 0, 2, 0 },
     -- What a structure that the library filled tells.
     told = {
         exphil_model_info = {

@@ -232,7 +232,7 @@ class Trainer extends Handle {
   }
 }
 
-/** "0.1.0 cpu:ref,avx2,avx512" */
+/** "0.2.0 cpu:ref,avx2,avx512" */
 const version = () => addon.version();
 
 module.exports = { Context, Model, Session, Dataset, Trainer, ExphilError, melee, version };

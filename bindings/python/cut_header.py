@@ -36,7 +36,7 @@ def read(name):
 
 
 def version(text):
-    """Version of the header, "0.1.0"."""
+    """Version of the header, "0.2.0"."""
     numbers = [re.search(rf"#define EXPHIL_VERSION_{part} (\d+)\b", text) for part in ("MAJOR", "MINOR", "PATCH")]
     if not all(numbers):
         raise SystemExit("exphil: the header has no EXPHIL_VERSION_MAJOR, _MINOR and _PATCH")

@@ -146,7 +146,7 @@ class Play extends Handle {
     this.#context = context;
     /** "relaxed" or "simd"; undefined where the module was given. */
     this.module = module;
-    /** "0.1.0 cpu:..." */
+    /** "0.2.0 cpu:..." */
     this.version = memory.text(memory.call('version'));
     /** Frames, pads, rows and presets of Melee. */
     this.melee = new Melee(memory, (place) => toldSpec(memory, place), sizesOf);

@@ -81,14 +81,14 @@ extern "C" {
 #endif
 
 #define EXPHIL_VERSION_MAJOR 0
-#define EXPHIL_VERSION_MINOR 1
+#define EXPHIL_VERSION_MINOR 2
 #define EXPHIL_VERSION_PATCH 0
 
 #define EXPHIL_VERSION (EXPHIL_VERSION_MAJOR * 10000 + EXPHIL_VERSION_MINOR * 100 + EXPHIL_VERSION_PATCH)
 
 /* Version of the loaded library, in the form of EXPHIL_VERSION. */
 EXPHIL_API uint32_t exphil_version(void);
-/* "0.1.0 cpu:ref,avx2,avx512", static storage. */
+/* "0.2.0 cpu:ref,avx2,avx512", static storage. */
 EXPHIL_API const char *exphil_version_string(void);
 
 /* ---- 2 status and errors ------------------------------------------------------------------------------ */
@@ -213,8 +213,8 @@ typedef struct exphil_context_config {
     void *cancel_user;
     const char *device; /* "cpu", "cuda", "cuda:0" or "auto", which tries CUDA first; NULL: "cpu" */
     /* highest instruction set to use: "ref", "avx2", "avx512", on AArch64 "neon"; "avx2vnni", "avx512vnni"
-     * and "neondot" add products of int8, "avx512bf16" products of bfloat16. NULL: the best that this
-     * processor has. The results have the same bits in all */
+     * and "neondot" add products of int8, "avx512bf16" products of bfloat16; in WebAssembly "simd128" and
+     * "relaxed". NULL: the best that this processor has. The results have the same bits in all */
     const char *cpu_isa;
     /* folder of libexphil_cuda.so (libexphil_cuda.dylib, exphil_cuda.dll). NULL: $EXPHIL_BACKEND_DIR, then
      * inside or beside this library, then libdir, which Windows has none of */

@@ -5,7 +5,7 @@ from ._native import ffi, lib
 
 
 def written(version: int) -> str:
-    """0.1.0 for 100."""
+    """0.2.0 for 200."""
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
 
@@ -15,7 +15,7 @@ def library_path() -> str:
 
 
 def library_version() -> str:
-    """Version of the loaded library and what it was built with, "0.1.0 cpu:ref,avx2,avx512"."""
+    """Version of the loaded library and what it was built with, "0.2.0 cpu:ref,avx2,avx512"."""
     return str(ffi.string(lib.exphil_version_string()).decode())
 
 

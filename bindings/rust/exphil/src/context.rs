@@ -18,7 +18,7 @@ pub fn version() -> u32 {
     unsafe { sys::exphil_version() }
 }
 
-/// `"0.1.0 cpu:ref,avx2,avx512"`.
+/// `"0.2.0 cpu:ref,avx2,avx512"`.
 pub fn version_string() -> &'static str {
     // Static storage, ASCII.
     unsafe { CStr::from_ptr(sys::exphil_version_string()) }.to_str().unwrap_or("")
