@@ -140,6 +140,10 @@ for crate in "$source"/bindings/rust/*/Cargo.toml; do
 done
 agree "exphil-sys, as exphil wants it," \
   "$(sed -n 's/^exphil-sys = .*version = "=\([^"]*\)".*/\1/p' "$source/bindings/rust/exphil/Cargo.toml")"
-agree bindings/node/package.json "$(sed -n 's/^ *"version": "\(.*\)",*/\1/p' "$source/bindings/node/package.json" | head -n 1)"
+for package in node web; do
+  agree bindings/$package/package.json "$(sed -n 's/^ *"version": "\(.*\)",*/\1/p' "$source/bindings/$package/package.json" | head -n 1)"
+done
+agree mix.exs "$(sed -n 's/^ *@version "\(.*\)"/\1/p' "$source/bindings/elixir/mix.exs")"
+agree Exphil.csproj "$(sed -n 's,^ *<Version>\(.*\)</Version>,\1,p' "$source/bindings/csharp/Exphil.csproj")"
 [ "$failed" -eq 0 ] || exit 1
 echo "packages: $wanted, and an archive, of $version"

@@ -1,9 +1,10 @@
 #!/bin/sh
 # The packages that carry the library's source: the crates and the package for Node. Their list of sources is what CMake compiles;
-# each file of it is in the packages, and nothing that was built; a program that asks cargo for exphil, where no libexphil is
-# installed, plays with the bits of the installed library, and learns the drill.
-#   vendored.sh          made of the last commit; the library compiled without optimisation, which changes no bit
-#   vendored.sh FOLDER   as they lie there, below $EXPHIL_BUILD (tools/packages), compiled as users do, with all tests of both packages
+# each file of it is in the packages, with the flags that CMake has, and nothing that was built.
+#   vendored.sh          made of the last commit
+#   vendored.sh FOLDER   as they lie there, below $EXPHIL_BUILD (tools/packages), and compiled as users do, with all tests of both
+#                        packages: a program that asks cargo for exphil, where no libexphil is installed, plays with the bits of the
+#                        installed library, and learns the drill
 set -eu
 source=$EXPHIL_SOURCE
 fail() { echo "vendored: $*" >&2; exit 1; }
@@ -111,6 +112,7 @@ tar -xzf "$out/exphil-$version.crate" -C unpacked
 for file in Cargo.toml README.md LICENSE src/lib.rs examples/trace.rs tests/learn.rs; do
   [ -e "unpacked/exphil-$version/$file" ] || fail "the crate exphil has no $file"
 done
+[ $# -gt 0 ] || { echo "rust, node: the packages have the library's source, whole"; exit 0; }
 # A program of somebody's, whose registry is these packages and Debian's crates.
 "$source/tools/crates" . "$out/exphil-sys-$version.crate" "$out/exphil-$version.crate"
 mkdir -p player/src/bin
@@ -130,11 +132,6 @@ export CARGO_NET_OFFLINE=true CARGO_TERM_COLOR=never
 alone() { env -u LD_LIBRARY_PATH -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR=/nowhere CC="$compile" "$@"; }
 compile=${CC:-cc}
 if command -v ccache >/dev/null 2>&1; then compile="ccache $compile"; fi
-if [ $# -eq 0 ]; then
-  printf '#!/bin/sh\nexec %s "$@" -O0 -w\n' "$compile" >plain_cc
-  chmod +x plain_cc
-  compile=$PWD/plain_cc
-fi
 (
   cd player
   export CARGO_TARGET_DIR=../alone
@@ -148,21 +145,19 @@ alone alone/debug/train alone.safetensors 20 drill.slp >log
 alone alone/debug/play alone.safetensors | grep buttons >alone.said
 [ "$(wc -l <alone.said)" -eq 60 ] || fail "the example does not play"
 "$EXPHIL_PREFIX/bin/exphil" drill alone.safetensors >log || { cat log >&2; fail "the policy does not play the drill"; }
-if [ $# -gt 0 ]; then
-  # Where a library is installed, that is linked, and comes to the same bits.
-  (cd player && CARGO_TARGET_DIR=../linked quiet "$cargo" build)
-  readelf -d linked/debug/trace | grep -q libexphil || fail "where a library is installed, it is not linked"
-  linked/debug/train linked.safetensors 20 drill.slp >log
-  cmp alone.safetensors linked.safetensors || fail "the crate's own library trains to other bits than the installed one"
-  linked/debug/play alone.safetensors | grep buttons >linked.said
-  cmp alone.said linked.said || fail "the crate's own library plays other bits than the installed one"
-  # With the feature nobody asks what is installed; then the crates' own tests.
-  (cd player && CARGO_TARGET_DIR=../chosen quiet "$cargo" build --features vendored)
-  if readelf -d chosen/debug/trace | grep -q libexphil; then fail "with the feature vendored the program wants a library"; fi
-  for crate in exphil-sys exphil; do
-    cp -R "registry/$crate-$version" "test-$crate"
-    (cd "test-$crate" && CARGO_TARGET_DIR=../alone quiet alone "$cargo" test)
-    grep -h '^test result' "test-$crate/log" | awk '{ sum += $4 } END { exit !(sum >= 2) }' || fail "$crate: few tests ran"
-  done
-fi
+# Where a library is installed, that is linked, and comes to the same bits.
+(cd player && CARGO_TARGET_DIR=../linked quiet "$cargo" build)
+readelf -d linked/debug/trace | grep -q libexphil || fail "where a library is installed, it is not linked"
+linked/debug/train linked.safetensors 20 drill.slp >log
+cmp alone.safetensors linked.safetensors || fail "the crate's own library trains to other bits than the installed one"
+linked/debug/play alone.safetensors | grep buttons >linked.said
+cmp alone.said linked.said || fail "the crate's own library plays other bits than the installed one"
+# With the feature nobody asks what is installed; then the crates' own tests.
+(cd player && CARGO_TARGET_DIR=../chosen quiet "$cargo" build --features vendored)
+if readelf -d chosen/debug/trace | grep -q libexphil; then fail "with the feature vendored the program wants a library"; fi
+for crate in exphil-sys exphil; do
+  cp -R "registry/$crate-$version" "test-$crate"
+  (cd "test-$crate" && CARGO_TARGET_DIR=../alone quiet alone "$cargo" test)
+  grep -h '^test result' "test-$crate/log" | awk '{ sum += $4 } END { exit !(sum >= 2) }' || fail "$crate: few tests ran"
+done
 echo "rust: exphil-sys-$version.crate is compiled, plays as the installed library does, and trains"
