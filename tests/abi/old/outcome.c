@@ -108,6 +108,46 @@ static exphil_model *own_loss(const exphil_model *model, const exphil_dataset *d
     return trained;
 }
 
+/* Lanes that begin where sessions stand see what these would see: another first row than without. */
+static void from_states(const exphil_model *model, const exphil_dataset *dataset)
+{
+    exphil_session_config *config = EDGE(exphil_session_config, EXPHIL_SESSION_CONFIG_INIT);
+    exphil_batch *batch = EDGE(exphil_batch, EXPHIL_BATCH_INIT);
+    exphil_forward *forward = EDGE(exphil_forward, EXPHIL_FORWARD_INIT);
+    exphil_prefetcher *prefetcher = make_prefetcher(model, dataset);
+    exphil_optimizer *optimizer = task_optimizer(model);
+    exphil_trainer *trainer = NULL;
+    exphil_session *session = NULL;
+    float floats[BATCH][TASK_FLOATS], first[2];
+    int32_t ids[BATCH][1], actions[BATCH][TASK_HEADS];
+    static uint8_t reset[BATCH * TIME];
+    DONE(exphil_prefetcher_next(prefetcher, batch, error));
+    batch->reset = reset;
+    config->streams = BATCH;
+    DONE(exphil_session_create(model, config, &session, error));
+    for (int64_t i = 0; i < BATCH; i++) task_row(7, i, floats[i], ids[i], actions[i]);
+    DONE(exphil_session_step_row(session, floats[0], ids[0], NULL, actions[0]));
+    size_t size = exphil_session_state_size(session);
+    unsigned char *states = malloc(BATCH * size);
+    CHECK(states);
+    for (int64_t i = 0; i < BATCH; i++)
+        DONE(exphil_session_state_save(session, i, states + (size_t)i * size, size));
+    DONE(exphil_trainer_create(model, optimizer, NULL, NULL, &trainer, error));
+    for (int i = 0; i < 2; i++) {
+        DONE(exphil_trainer_forward(trainer, batch, i ? states : NULL, i ? BATCH * size : 0, forward, error));
+        first[i] = *(const float *)forward->logits;
+        digest(forward->logits, (size_t)(forward->rows * forward->logit_count) * sizeof(float));
+        DONE(exphil_trainer_abandon(trainer, error));
+    }
+    CHECK(first[0] != first[1]);
+    digest_end("from states");
+    free(states);
+    exphil_session_destroy(session);
+    exphil_trainer_destroy(trainer);
+    exphil_optimizer_destroy(optimizer);
+    exphil_prefetcher_destroy(prefetcher);
+}
+
 /* After half of the frames other weights play, and come back with a state from before. */
 static void play(const exphil_model *first, const exphil_model *then)
 {
@@ -145,6 +185,7 @@ void outcome(exphil_context *context)
     plain = task_model(context, config);
     DONE(exphil_model_with_value(plain, EXPHIL_VALUE_SHARED, 4, &model, error));
     exphil_model *imitated = imitate(model, dataset), *own = own_loss(model, dataset);
+    from_states(own, dataset);
     play(imitated, own);
     exphil_model_destroy(own);
     exphil_model_destroy(imitated);

@@ -120,12 +120,33 @@ static void refuse(const rank *r, exphil_context *context, exphil_trainer *train
     CHECK(exphil_trainer_set_device_communicator(trainer, NULL, prefetcher, why) == EXPHIL_E_INVALID);
 }
 
+/* Of one of two ranks; a device's own communicator is none of the CPU's. */
+static void plan(const rank *r, exphil_context *context, const exphil_model *model)
+{
+    exphil_communicator communicator = {sizeof communicator, NULL, all_reduce, r->number, RANKS};
+    exphil_device_communicator *device = EDGE(exphil_device_communicator, EXPHIL_DEVICE_COMMUNICATOR_INIT);
+    exphil_trainer_config *trainer = EDGE(exphil_trainer_config, EXPHIL_TRAINER_CONFIG_INIT);
+    exphil_plan_config *config = EDGE(exphil_plan_config, EXPHIL_PLAN_CONFIG_INIT);
+    exphil_plan *planned = EDGE(exphil_plan, EXPHIL_PLAN_INIT);
+    trainer->communicator = EDGE_OF(communicator);
+    trainer->reduction = EXPHIL_REDUCTION_SUMS;
+    config->model = model, config->trainer = trainer;
+    config->most_batch = 32;
+    RANK_DONE(exphil_trainer_plan(context, config, planned, r->error));
+    CHECK(planned->fits == 1 && planned->largest_batch == 32);
+    trainer->communicator = NULL;
+    trainer->device_communicator = device;
+    device->ranks = 1;
+    CHECK(exphil_trainer_plan(context, config, planned, r->error) == EXPHIL_E_UNSUPPORTED);
+}
+
 static void go_on_alone(rank *r, exphil_context *context, exphil_trainer *trainer, const exphil_model *model,
                         const exphil_dataset *dataset)
 {
     exphil_prefetcher *all = make_prefetcher(r, model, dataset, 1);
     exphil_model *trained = NULL;
     if (r->number == 0) refuse(r, context, trainer, all);
+    if (r->number == 0) plan(r, context, model);
     RANK_DONE(exphil_trainer_set_communicator(trainer, NULL, all, r->error));
     r->metrics[UPDATES] = EDGE(exphil_metrics, EXPHIL_METRICS_INIT);
     RANK_DONE(exphil_trainer_step(trainer, r->metrics[UPDATES], r->error));
