@@ -70,9 +70,10 @@ typedef struct exphil_record {
 /* clang-format on */
 
 /* The same lanes with one seat: the other is played by policies that do not learn, drawn at temperature 1. Lane l is played
- * against opponents[l % count], in the first seat where l / count is even and in the second elsewhere. Fills against, which
- * exphil_world_destroy ends; world and its games must live as long, and are played by nobody else. All lanes are stepped
- * together; it can be saved if world can. seed: of the opponents' draws. count: 1..64, at most the lanes. */
+ * against opponents[l % count], in the first seat where l / count is even and in the second elsewhere. Fills against, as
+ * exphil_world_create does, which exphil_world_destroy ends; world and its games must live as long, and are played by nobody
+ * else. All lanes are stepped together; it can be saved if world can. seed: of the opponents' draws. count: 1..64, at most the
+ * lanes. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_against(exphil_context *context,
                                                                const exphil_world *world,
                                                                const exphil_model *const *opponents,

@@ -1,5 +1,6 @@
 /* A world of two seats as a world of one: policies that do not learn play the other seat. */
 #include "learn/learn.h"
+#include "learn/world.h"
 
 #include <exphil/match.h>
 
@@ -263,6 +264,7 @@ exphil_status exphil_world_against(exphil_context *context, const exphil_world *
                         : !opponents ? "opponents"
                                      : "against");
     XPH_TRY(XPH_TAKE(exphil_world, &known, world, error));
+    XPH_TRY(xph_world_check_output(result, error));
     XPH_TRY(check(context, &known, opponents, count, error));
     against *made = xph_calloc(context, 1, sizeof *made);
     if (!made) return xph_no_memory(sizeof *made, error);
@@ -278,17 +280,18 @@ exphil_status exphil_world_against(exphil_context *context, const exphil_world *
         end(made);
         return status;
     }
-    *result = (exphil_world){.struct_size = sizeof *result,
-                             .user = made,
-                             .spec = known.spec,
-                             .lanes = known.lanes,
-                             .seats = 1,
-                             .state_bytes = kept ? known.state_bytes + rest : 0,
-                             .reset = reset,
-                             .step = step,
-                             .save = kept ? save : NULL,
-                             .load = kept ? load : NULL,
-                             .destroy = end};
+    const exphil_world whole = {.struct_size = sizeof whole,
+                                .user = made,
+                                .spec = known.spec,
+                                .lanes = known.lanes,
+                                .seats = 1,
+                                .state_bytes = kept ? known.state_bytes + rest : 0,
+                                .reset = reset,
+                                .step = step,
+                                .save = kept ? save : NULL,
+                                .load = kept ? load : NULL,
+                                .destroy = end};
+    xph_world_give(result, &whole);
     return EXPHIL_OK;
 }
 

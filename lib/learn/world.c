@@ -135,6 +135,7 @@ exphil_status exphil_world_create(exphil_context *context, const char *name, int
 {
     XPH_TRY(xph_context_check(context, error));
     if (!name || !world) return xph_fail(error, EXPHIL_E_INVALID, "%s is NULL", name ? "world" : "name");
+    XPH_TRY(xph_world_check_output(world, error));
     const xph_game *game = find(name);
     if (!game) return unknown(name, error);
     if (count < 1 || count > LANES_MOST)
@@ -161,14 +162,29 @@ exphil_status exphil_world_create(exphil_context *context, const char *name, int
                                 .save = save,
                                 .load = load,
                                 .destroy = end};
-    *world = known;
+    xph_world_give(world, &known);
     return EXPHIL_OK;
 }
 
+/* A struct that is all zero is one of the first release that had worlds, and gets its fields. */
+exphil_status xph_world_check_output(const exphil_world *world, exphil_error *error)
+{
+    return world->struct_size ? XPH_CHECK_OUTPUT(exphil_world, world, error) : EXPHIL_OK;
+}
+
+void xph_world_give(exphil_world *world, const exphil_world *known)
+{
+    if (!world->struct_size) world->struct_size = XPH_LEAST(exphil_world);
+    (void)XPH_GIVE(exphil_world, world, known, NULL);
+}
+
+/* The caller's struct may be shorter than this library's: what is behind its end is somebody else's. */
 void exphil_world_destroy(exphil_world *world)
 {
-    if (!world) return;
-    const exphil_world before = *world;
-    memset(world, 0, sizeof *world);
+    if (!world || xph_world_check_output(world, NULL) < 0) return;
+    exphil_world before = {.struct_size = sizeof before};
+    const size_t size = world->struct_size;
+    memcpy(&before, world, size < sizeof before ? size : sizeof before);
+    memset(world, 0, size);
     if (before.destroy) before.destroy(before.user);
 }

@@ -21,4 +21,9 @@ typedef struct xph_game {
 
 extern const xph_game xph_game_cartpole, xph_game_cartpole_blind, xph_game_pong, xph_game_pong_two;
 
+/* Gives a caller's struct of any age a world that this library made, as XPH_CHECK_OUTPUT and XPH_GIVE; a struct_size of 0 is that
+ * of the first release that had worlds. */
+exphil_status xph_world_check_output(const exphil_world *world, exphil_error *error);
+void xph_world_give(exphil_world *world, const exphil_world *known);
+
 #endif

@@ -121,7 +121,7 @@ changed lib/abi/least_sizes.h
 refused "least size raised" 'lib/abi/least_sizes.h' "$source/tools/abi" kept "$work/tree/include"
 
 fresh
-sed -i 's/^    int32_t deliver; .*/&\n    int64_t later;/' "$work/tree/include/exphil/exphil.h"
+sed -i 's/^} exphil_session_config;/    int64_t later;\n&/' "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h
 compile abi/assertions.c "$work/released.o"
 echo "field appended: allowed by the compiler's assertions"
@@ -148,7 +148,7 @@ cat "$work/out"
 # The next release: what was released keeps its least size, whatever was appended; a new struct gets its own. A release that is
 # kept is not written again.
 fresh
-sed -i -e 's/^    int32_t deliver; .*/&\n    int64_t later;/' \
+sed -i -e 's/^} exphil_session_config;/    int64_t later;\n&/' \
   -e 's/^EXPHIL_API uint32_t exphil_version(void);/&\ntypedef struct exphil_added {\n    size_t struct_size;\n} exphil_added;/' \
   "$work/tree/include/exphil/exphil.h"
 changed include/exphil/exphil.h

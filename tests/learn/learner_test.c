@@ -239,6 +239,36 @@ static void what_cannot_be_made_is_refused(void **unused)
 
 /* ---- cartpole ------------------------------------------------------------------------------------------------------ */
 
+/* A caller's struct has the size that it says, whatever the library's own is; one that is all zero is of 0.2. */
+static void worlds_are_of_any_age(void **unused)
+{
+    exphil_context *context = test_context(NULL, NULL, 1);
+    exphil_error error = EXPHIL_ERROR_INIT;
+    typedef struct later_world {
+        exphil_world world;
+        uint64_t more, behind;
+    } later_world;
+    later_world later = {.more = 7, .behind = 9}, before = later;
+    assert_ok(exphil_world_create(context, "cartpole", 2, &later.world, NULL));
+    assert_true(later.world.struct_size == 88 && later.world.lanes == 2 && later.more == 7 &&
+                later.behind == 9);
+    exphil_world_destroy(&later.world);
+    assert_memory_equal(&later, &before, sizeof later);
+    later.world.struct_size = offsetof(later_world, behind);
+    assert_ok(exphil_world_create(context, "cartpole", 2, &later.world, NULL));
+    assert_true(later.world.struct_size == offsetof(later_world, behind));
+    assert_true(later.world.user && later.more == 7 && later.behind == 9);
+    exphil_world_destroy(&later.world);
+    assert_true(!later.world.struct_size && !later.world.user && !later.more && later.behind == 9);
+    before.world.struct_size = 80;
+    later = before;
+    assert_int_equal(exphil_world_create(context, "cartpole", 2, &later.world, &error), EXPHIL_E_INVALID);
+    assert_non_null(strstr(error.message, "exphil_world.struct_size is 80"));
+    exphil_world_destroy(&later.world);
+    assert_memory_equal(&later, &before, sizeof later);
+    exphil_context_destroy(context);
+}
+
 static void worlds_are_made(void **unused)
 {
     exphil_context *context = test_context(NULL, NULL, 1);
@@ -287,6 +317,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(what_cannot_be_made_is_refused),
         cmocka_unit_test(worlds_are_made),
+        cmocka_unit_test(worlds_are_of_any_age),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ static exphil_trainer *make_trainer(const exphil_model *model, exphil_optimizer 
     return trainer;
 }
 
-static void digest_metrics(exphil_metrics *metrics)
+void digest_metrics(exphil_metrics *metrics)
 {
     metrics->time_ns = metrics->waited_ns = 0;
     DIGEST(metrics);

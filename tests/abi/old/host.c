@@ -2,10 +2,13 @@
 #include "old.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 
-static int64_t held, asked, loops;
+/* Threads of the library ask for memory, too. */
+static _Atomic int64_t held;
+static int64_t asked, loops;
 
 static void *host_alloc(void *user, size_t size, size_t align)
 {
@@ -23,9 +26,9 @@ static void host_free(void *user, void *pointer, size_t size)
 
 /* ---- files, in memory --------------------------------------------------------------------------------- */
 
-enum { FILES = 16 };
+enum { FILES = 32 };
 static struct file {
-    char path[64];
+    char path[96];
     unsigned char *data;
     size_t size;
 } files[FILES];
@@ -58,7 +61,7 @@ static struct file *make(const char *path)
 static int32_t file_kind(void *user, const char *path, int32_t *kind)
 {
     (void)user;
-    *kind = find(path) ? EXPHIL_IO_FILE : EXPHIL_IO_ABSENT;
+    *kind = strcmp(path, FOLDER) == 0 ? EXPHIL_IO_FOLDER : find(path) ? EXPHIL_IO_FILE : EXPHIL_IO_ABSENT;
     return 0;
 }
 
@@ -146,6 +149,20 @@ static int32_t file_unmap(void *user, const void *data, size_t size)
     return 0;
 }
 
+#if EXPHIL_VERSION >= 200
+static int32_t folder_list(void *user, const char *folder, int32_t (*name)(void *to, const char *name),
+                           void *to)
+{
+    size_t length = strlen(folder);
+    int32_t code = 0;
+    (void)user;
+    for (int i = 0; i < FILES && !code; i++)
+        if (strncmp(files[i].path, folder, length) == 0 && files[i].path[length] == '/')
+            code = name(to, files[i].path + length + 1);
+    return code;
+}
+#endif
+
 /* ---- threads, log, cancelling ------------------------------------------------------------------------- */
 
 static void in_turn(void *user, void (*fn)(void *arg, int64_t i, int32_t worker), void *arg, int64_t count)
@@ -168,18 +185,23 @@ static int32_t host_cancel(void *user)
     return 0;
 }
 
+const exphil_io *host_io;
+
 exphil_context *host_context(void)
 {
     exphil_allocator allocator = {sizeof allocator, NULL, host_alloc, host_free};
     exphil_io io = {sizeof io,    NULL,         file_kind,   file_open,   file_size,   file_read, file_write,
                     file_nothing, file_nothing, file_rename, file_remove, folder_sync, file_map,  file_unmap};
     exphil_executor executor = {sizeof executor, NULL, 2, 0, in_turn};
+#if EXPHIL_VERSION >= 200
+    io.list = folder_list;
+#endif
     exphil_context_config *config = EDGE(exphil_context_config, EXPHIL_CONTEXT_CONFIG_INIT);
     exphil_device_info *device = EDGE(exphil_device_info, EXPHIL_DEVICE_INFO_INIT), here = *device;
     exphil_memory_info *memory = EDGE(exphil_memory_info, EXPHIL_MEMORY_INFO_INIT);
     exphil_context *context = NULL;
     config->allocator = EDGE_OF(allocator);
-    config->io = EDGE_OF(io);
+    config->io = host_io = EDGE_OF(io);
     config->executor = EDGE_OF(executor);
     config->log = host_log;
     config->cancel = host_cancel;

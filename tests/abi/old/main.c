@@ -50,6 +50,16 @@ int main(void)
     exphil_context *context = host_context();
     any_game(context);
     melee(context);
+#if EXPHIL_VERSION >= 200
+    games(context);
+    told(context);
+    outcome(context);
+    learn(context);
+    matches(context);
+    live(context);
+    ranks(context);
+    ops(context);
+#endif
     say_size(context);
     exphil_context_destroy(context);
     host_end();

@@ -4,7 +4,6 @@
 
 #define STREAMS 2
 #define LAST    40
-#define REPLAY  "old.slp"
 
 static void put_f32(uint8_t *to, float value)
 {
