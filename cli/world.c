@@ -81,6 +81,7 @@ static bool open_foreign(const char *name, int64_t lanes, int seats, exphil_worl
     (void)snprintf(word, sizeof word, "%.*s", (int)length, name);
     exphil_world_open_fn open = open_of(word);
     if (!open) return false;
+    *world = (exphil_world){.struct_size = sizeof *world};
     exphil_status status = open(name[length] ? name + length + 1 : "", lanes, seats, world, &error);
     if (status < 0 && error.status == EXPHIL_OK) {
         fprintf(stderr, "exphil: --world %s refuses %lld games of %d seat%s: %s, and does not say why\n",

@@ -94,8 +94,9 @@ exphil_status exphil_world_open(const char *arguments, int64_t lanes, int64_t se
                                      .float_count = 4,
                                      .head_count = 1,
                                      .heads = move_head};
-    game *games = seats == 1 ? calloc((size_t)lanes, sizeof *games) : NULL;
     (void)arguments;
+    if (world->struct_size < sizeof *world) return refuse(error, EXPHIL_E_VERSION, "catch is newer than the program");
+    game *games = seats == 1 ? calloc((size_t)lanes, sizeof *games) : NULL;
     if (!games)
         return refuse(error, seats == 1 ? EXPHIL_E_MEMORY : EXPHIL_E_UNSUPPORTED, "catch has one seat");
     *world = (exphil_world){.struct_size = sizeof *world,

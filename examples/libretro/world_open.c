@@ -274,6 +274,8 @@ RETRO_API exphil_status exphil_world_open(const char *arguments, int64_t lanes, 
     if (lanes < 1 || lanes > WORLD_LANES || seats < 1 || seats > WORLD_SEATS)
         return complain(error, EXPHIL_E_INVALID, "%lld lanes of %lld seats; 1 to %d and 1 to %d are possible",
                         (long long)lanes, (long long)seats, WORLD_LANES, WORLD_SEATS);
+    if (world->struct_size < sizeof *world)
+        return complain(error, EXPHIL_E_VERSION, "the program is older than this library of games");
     struct world *made = calloc(1, sizeof *made);
     if (!made) return complain(error, EXPHIL_E_MEMORY, "no memory");
     made->lanes = lanes;

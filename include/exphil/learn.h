@@ -247,8 +247,9 @@ EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *co
                                                               exphil_error *error);
 /* A world in a library of its own, for programs that load such: exphil learn --world FILE.so:ARGUMENTS. The library exports
  * exphil_world_open, a function of this type, which fills world with so many lanes and seats as it is asked for, or refuses: then
- * world is as it was, and the error says why. arguments is what the user wrote, "" for nothing. Worlds are destroyed before
- * the library is unloaded. */
+ * world is as it was, and the error says why. world->struct_size is what the program has room for: a library that was built with
+ * a longer struct refuses with EXPHIL_E_VERSION. arguments is what the user wrote, "" for nothing. Worlds are destroyed
+ * before the library is unloaded. */
 typedef exphil_status (*exphil_world_open_fn)(const char *arguments, int64_t lanes, int64_t seats,
                                               exphil_world *world, exphil_error *error);
 /* Of a world that the library filled, or that has a destroy of its own; it is all zero then. */

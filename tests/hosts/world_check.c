@@ -39,6 +39,7 @@ static played *make(const char *map, int threads)
     char arguments[4096];
     played *p = calloc(1, sizeof *p);
     snprintf(arguments, sizeof arguments, "%s,map=%s,threads=%d", core_and_rom, map, threads);
+    if (p) p->world.struct_size = sizeof p->world;
     if (p && open_world(arguments, LANES, 1, &p->world, &error) >= 0) return p;
     fprintf(stderr, "world_check: %s\n", error.message);
     exit(1);

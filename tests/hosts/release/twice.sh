@@ -7,9 +7,7 @@ set -eu
 fail() { echo "twice: $*" >&2; exit 1; }
 out=$EXPHIL_BUILD/hosts/release.packages
 rm -rf "$out"
-names=${*:-"source rust node debian debian-arm64 windows"}
-# shellcheck disable=SC2086
-"$EXPHIL_SOURCE/tools/packages" --twice $names || fail "packages of two folders differ, or cannot be made"
+"$EXPHIL_SOURCE/tools/packages" --twice "$@" || fail "packages of two folders differ, or cannot be made"
 cp -R "$EXPHIL_SOURCE/build/packages/twice/a/out" "$out"
 cd "$out"
 sha256sum --check --quiet SHA256SUMS
