@@ -95,7 +95,8 @@ exphil_status exphil_world_open(const char *arguments, int64_t lanes, int64_t se
                                      .head_count = 1,
                                      .heads = move_head};
     (void)arguments;
-    if (world->struct_size < sizeof *world) return refuse(error, EXPHIL_E_VERSION, "catch is newer than the program");
+    if (world->struct_size < sizeof *world)
+        return refuse(error, EXPHIL_E_VERSION, "catch is newer than the program");
     game *games = seats == 1 ? calloc((size_t)lanes, sizeof *games) : NULL;
     if (!games)
         return refuse(error, seats == 1 ? EXPHIL_E_MEMORY : EXPHIL_E_UNSUPPORTED, "catch has one seat");

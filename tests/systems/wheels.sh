@@ -193,8 +193,8 @@ for target in x86_64-manylinux aarch64-manylinux x86_64-windows; do
   esac
   # Beside its library, which it finds there. The frames that it makes are to be those of every compiler.
   # shellcheck disable=SC2046
-  "$(dirname "$("$systems" folder "$target")")/bin/$target-clang" -std=c11 -O1 -ffp-contract=off -fno-sanitize=undefined -g0 -I"$source/include" \
-    -o "$package/bits.exe" "$source/tests/systems/bits.c" "$linked" \
+  "$(dirname "$("$systems" folder "$target")")/bin/$target-clang" -std=c11 -O1 -ffp-contract=off -fno-sanitize=undefined \
+    -g0 -I"$source/include" -o "$package/bits.exe" "$source/tests/systems/bits.c" "$linked" \
     $([ "$target" = x86_64-windows ] || echo '-Wl,-rpath,$ORIGIN') || fail "the bits program is not linked to the library of $target"
   programs="$programs $target=$work/$package/bits.exe"
 done
