@@ -15,7 +15,6 @@ that they name are in the source tree.
 
 ## In a program" readme "${readme}")
 string(REGEX REPLACE "    tools/deps build\n    cmake -S [^\n]*\n    sudo cmake --install [^\n]*\n\n" "" readme "${readme}")
-string(REGEX REPLACE " For Windows 10 and later, on Debian:\n\n(    [^\n]+\n)+" "\n" readme "${readme}")
 string(REGEX REPLACE "Packages: [^\n]*\n([^\n]+\n)*\n" "" readme "${readme}")
 string(REPLACE "](third_party/zstd/LICENSE)" "](LICENSE.zstd)" readme "${readme}")
 file(WRITE ${PROJECT_BINARY_DIR}/README.md "${readme}")
