@@ -206,7 +206,7 @@ static exphil_status one_chunk(learn_run *r, progress *bar)
     if (status < 0) return EXPHIL_OK;
     learn_log_chunk(r, speed_of(r));
     tell(r, bar, r->played >= r->o->frames);
-    if (!league_after(r) || !learn_watch(r)) return EXPHIL_E_IO;
+    if (!league_after(r) || !learn_watch(r)) return stop_asked() ? EXPHIL_E_CANCELLED : EXPHIL_E_IO;
     bool due = r->o->save_minutes > 0.0 && (double)(now_ns() - r->saved_ns) > 60e9 * r->o->save_minutes;
     return !due || learn_save(r) ? EXPHIL_OK : EXPHIL_E_IO;
 }

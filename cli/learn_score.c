@@ -85,15 +85,23 @@ static void sum_up(const arrays *a, int64_t episodes, learn_score *score)
     score->frames = frames / (double)episodes;
 }
 
+/* Whoever asks for an end while a run holds it back for its score waits for an hour of frames at most: episodes of a host's world
+ * may never end. */
+static bool ended(int64_t *waited)
+{
+    enum { WAITED_MOST = 60 * 60 * 60 };
+    return stop_cancel(NULL) || (stop_asked() && ++*waited > WAITED_MOST);
+}
+
 static bool play(const exphil_world *world, exphil_session *session, uint64_t seed, learn_score *score)
 {
     arrays a = {.sum = {0}};
-    int64_t left = world->lanes;
+    int64_t left = world->lanes, waited = 0;
     bool fine = make_arrays(world, &a);
     /* far from the seeds of training, which are drawn */
     for (int64_t lane = 0; fine && lane < world->lanes; lane++)
         fine = begin(world, lane, (seed << 32) + 0x5C0E + (uint64_t)lane, &a);
-    while (fine && left > 0) fine = !stop_cancel(NULL) && play_frame(world, session, &a, &left);
+    while (fine && left > 0) fine = !ended(&waited) && play_frame(world, session, &a, &left);
     if (fine) sum_up(&a, world->lanes, score);
     free_arrays(&a);
     return fine;

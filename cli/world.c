@@ -89,10 +89,14 @@ static bool open_foreign(const char *name, int64_t lanes, int seats, exphil_worl
         return false;
     }
     if (status < 0) return complain("--world", &error) == 0;
-    const char *wrong = !world->step || !world->reset || !world->spec ? "without step, reset or spec"
-                        : world->lanes != lanes                       ? "with another number of lanes"
-                        : world->seats != seats                       ? "with another number of seats"
-                                                                      : NULL;
+    /* Its functions would take, and exphil_world_destroy would clear, what is behind the struct's end. */
+    const bool longer = world->struct_size > sizeof *world;
+    if (longer) world->struct_size = sizeof *world;
+    const char *wrong = longer ? "with a longer struct than this program has"
+                        : !world->step || !world->reset || !world->spec ? "without step, reset or spec"
+                        : world->lanes != lanes                         ? "with another number of lanes"
+                        : world->seats != seats                         ? "with another number of seats"
+                                                                        : NULL;
     if (!wrong) return true;
     fprintf(stderr, "exphil: --world %s made a world %s\n", word, wrong);
     exphil_world_destroy(world);

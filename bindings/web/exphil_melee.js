@@ -77,7 +77,7 @@ export class Melee {
     const memory = this.#memory;
     return this.#within((room) => {
       const spec = memory.struct(room, 'spec');
-      memory.check('melee_spec', layout ? memory.put(room, layout) : 0, codec ? memory.put(room, codec) : 0, spec);
+      memory.check('melee_spec', memory.name(room, layout, 'layout'), memory.name(room, codec, 'codec'), spec);
       return this.#toldSpec(spec);
     });
   }
@@ -89,7 +89,7 @@ export class Melee {
       const at = memory.struct(room, 'melee_frame');
       Melee.put(memory, at, frame, 'frame');
       const [floats, ids] = [room(F * 4), room(K * 4)];
-      memory.check('melee_encode', layout ? memory.put(room, layout) : 0, at, floats, ids);
+      memory.check('melee_encode', memory.name(room, layout, 'layout'), at, floats, ids);
       const { f32, i32 } = memory.views;
       return { floats: f32.slice(floats >> 2, (floats >> 2) + F), ids: i32.slice(ids >> 2, (ids >> 2) + K) };
     });
@@ -100,7 +100,7 @@ export class Melee {
     const [, , A] = this.#sizes(undefined, codec);
     return this.#within((room) => {
       const [at, action] = [memory.struct(room, 'pad', pad), room(A * 4)];
-      memory.check('melee_pad_encode', codec ? memory.put(room, codec) : 0, at, action);
+      memory.check('melee_pad_encode', memory.name(room, codec, 'codec'), at, action);
       return memory.views.i32.slice(action >> 2, (action >> 2) + A);
     });
   }
@@ -111,7 +111,7 @@ export class Melee {
     if (!(action instanceof Int32Array) || action.length !== A) throw invalid(`action: must be an Int32Array of ${A}`);
     return this.#within((room) => {
       const pad = memory.struct(room, 'pad');
-      memory.check('melee_pad_decode', codec ? memory.put(room, codec) : 0, memory.put(room, action), pad);
+      memory.check('melee_pad_decode', memory.name(room, codec, 'codec'), memory.put(room, action), pad);
       return memory.told(pad, memory.structs.pad);
     });
   }

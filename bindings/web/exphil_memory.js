@@ -73,8 +73,12 @@ function imports(module, memory) {
 export class Memory {
   static async make(module) {
     let own;
-    const instance = await WebAssembly.instantiate(module, imports(module, () => own.memory));
-    own = instance.exports;
+    try {
+      own = (await WebAssembly.instantiate(module, imports(module, () => own.memory))).exports;
+    } catch (error) {
+      throw invalid(`module: cannot be begun: ${error.message}`);
+    }
+    if (!own.play_tables || !own._initialize) throw invalid('module: is none of this package');
     own._initialize();
     return new Memory(own);
   }
@@ -117,6 +121,10 @@ export class Memory {
       throw (this.#lost = new ExphilError(`the module failed in ${name} and is lost: ${error.message}`, 'EXPHIL_E_INTERNAL', -13));
     }
   }
+  /** Of what frees: with a module that is lost, all is gone already. */
+  end(name, ...values) {
+    if (!this.#lost) this.call(name, ...values);
+  }
   fail() {
     const at = this.call('failure');
     const status = this.views.data.getInt32(at + 4, true);
@@ -135,12 +143,12 @@ export class Memory {
   }
 
   alloc(bytes, what = 'this') {
-    const at = this.call('alloc', bytes);
+    const at = bytes < 2 ** 31 && this.call('alloc', bytes); // a larger number would be cut on its way
     if (!at) throw new ExphilError(`no memory: ${bytes} bytes for ${what}`, 'EXPHIL_E_MEMORY', -2);
     return at;
   }
   free(at) {
-    if (!this.#lost) this.call('free', at);
+    this.end('free', at);
   }
   /** What body takes from `room` is freed when it has returned. */
   within(body) {
@@ -156,12 +164,18 @@ export class Memory {
       taken.forEach((at) => this.free(at));
     }
   }
-  /** A copy of bytes, numbers or a text, in room. */
+  /** A copy of bytes, numbers or a text, in room. What was given away (transferred) has no bytes, and takes no view. */
   put(room, value, what) {
     const array = typeof value === 'string' ? new TextEncoder().encode(`${value}\0`) : value;
     const at = room(array.byteLength, what);
-    this.views.u8.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), at);
+    if (array.byteLength) this.views.u8.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), at);
     return at;
+  }
+  /** A name, in room; none is 0, what the library takes for its first. */
+  name(room, value, what) {
+    if (value === undefined || value === null) return 0;
+    if (typeof value !== 'string' || value.includes('\0')) throw invalid(`${what}: must be a text`);
+    return this.put(room, value, what);
   }
 
   // ---- structures -------------------------------------------------------------------------------------------------------
@@ -208,7 +222,8 @@ export class Memory {
       const place = at + field.offset;
       if (field.kind === TEXT_AT) {
         if (typeof value !== 'string' || value.includes('\0')) throw invalid(`${what}.${name}: must be a text`);
-        this.views.data.setUint32(place, this.put(room, value, name), true);
+        const text = this.put(room, value, name); // which may move the memory that views are of
+        this.views.data.setUint32(place, text, true);
       } else this.number(place, field.kind, named(name, value), `${what}.${name}`);
     }
   }

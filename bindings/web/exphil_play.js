@@ -28,13 +28,14 @@ export function supported() {
 }
 
 async function fetched(url) {
-  if (url.protocol !== 'file:') {
+  try {
+    if (url.protocol === 'file:') return await WebAssembly.compile(await (await import('node:fs/promises')).readFile(url));
     const answer = await fetch(url);
-    if (!answer.ok) throw new ExphilError(`${url}: ${answer.status} ${answer.statusText}`, 'EXPHIL_E_IO', -3);
-    return WebAssembly.compile(await answer.arrayBuffer());
+    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+    return await WebAssembly.compile(await answer.arrayBuffer());
+  } catch (error) {
+    throw new ExphilError(`${url}: ${error.message}`, 'EXPHIL_E_IO', -3);
   }
-  const { readFile } = await import('node:fs/promises');
-  return WebAssembly.compile(await readFile(url));
 }
 
 /**
@@ -93,7 +94,7 @@ const at = Handle.at;
 function array(value, Type, count, what) {
   if (!(value instanceof Type)) throw invalid(`${what}: must be a ${Type.name}`);
   if (value.length !== count) throw invalid(`${what}: has ${value.length} elements, must have ${count}`);
-  return value;
+  return count ? value : new Type(0); // what was given away has none, and can be copied from no more
 }
 function whole(value, low, high, what) {
   if (!Number.isInteger(value) || value < low || value > high) throw invalid(`${what}: is ${String(value)}, must be a whole number from ${low} to ${high}`);
@@ -114,6 +115,11 @@ function toldSpec(memory, place) {
   const { layout, codec, float_count: floats, layout_hash } = memory.told(place, memory.structs.spec);
   const heads = list('heads', 'head_count', 'head_spec').map((head) => ({ ...head, kind: headKinds[head.kind] }));
   return { layout, codec, floats, ids: list('ids', 'id_count', 'id_spec'), heads, layout_hash };
+}
+/** Lengths of arrays are checked by it: it stays as it is. A copy may be changed: structuredClone(model.spec). */
+function frozen(spec) {
+  for (const list of [spec.ids, spec.heads]) Object.freeze(list).forEach(Object.freeze);
+  return Object.freeze(spec);
 }
 function putSpec(memory, room, spec) {
   if (spec === undefined || spec === null) return 0;
@@ -141,7 +147,7 @@ class Play extends Handle {
   #context;
   constructor(memory, module, memory_limit_bytes) {
     const context = memory.within((room) => memory.make('context_create', memory.struct(room, 'context_config', { memory_limit_bytes })));
-    super(key, memory, context, () => memory.call('context_destroy', context));
+    super(key, memory, context, () => memory.end('context_destroy', context));
     this.#memory = memory;
     this.#context = context;
     /** "relaxed" or "simd"; undefined where the module was given. */
@@ -154,7 +160,7 @@ class Play extends Handle {
   /** A policy from the bytes of a weights file. */
   load(bytes) {
     at(this, Play);
-    if (bytes instanceof ArrayBuffer) bytes = new Uint8Array(bytes);
+    if (bytes instanceof ArrayBuffer) bytes = bytes.byteLength ? new Uint8Array(bytes) : new Uint8Array(0); // none of what was given away
     if (!(bytes instanceof Uint8Array)) throw invalid('bytes: must be a Uint8Array or an ArrayBuffer');
     const memory = this.#memory;
     return memory.within((room) => new Model(key, memory, memory.make('model_load', this.#context, memory.put(room, bytes, 'weights'), bytes.length)));
@@ -175,7 +181,7 @@ class Play extends Handle {
     const memory = this.#memory;
     if (typeof name !== 'string') throw invalid('name: must be a text');
     whole(lanes, 1, 4096, 'lanes');
-    return memory.within((room) => new World(key, memory, memory.make('world_create', this.#context, memory.put(room, name), lanes), []));
+    return memory.within((room) => new World(key, memory, memory.make('world_create', this.#context, memory.name(room, name, 'name'), lanes), []));
   }
   /** A world of two seats as one of one: the other is played by these policies, which do not learn. */
   against(world, opponents, seed = 0) {
@@ -183,14 +189,14 @@ class Play extends Handle {
     const memory = this.#memory;
     if (!Array.isArray(opponents)) throw invalid('opponents: must be an array');
     const places = Uint32Array.from(opponents, (model) => at(model, Model, memory, 'opponent'));
-    const [inner, draws] = [at(world, World, memory), seedOf(seed)];
+    const [inner, draws] = [World.place(world, memory), seedOf(seed)];
     return memory.within((room) => new World(key, memory, memory.make('world_against', this.#context, inner, memory.put(room, places), places.length, draws), [world]));
   }
   /** The lanes of one world, then those of another one. */
   beside(one, other) {
     at(this, Play);
     const memory = this.#memory;
-    return new World(key, memory, memory.make('world_beside', at(one, World, memory), at(other, World, memory)), [one, other]);
+    return new World(key, memory, memory.make('world_beside', World.place(one, memory), World.place(other, memory)), [one, other]);
   }
   /** Memory of all objects. */
   info() {
@@ -226,7 +232,7 @@ class Model extends Handle {
   #memory;
   #spec;
   constructor(made, memory, place) {
-    super(made, memory, place, () => memory.call('model_destroy', place));
+    super(made, memory, place, () => memory.end('model_destroy', place));
     this.#memory = memory;
   }
   info() {
@@ -243,7 +249,7 @@ class Model extends Handle {
     return (this.#spec ??= memory.within((room) => {
       const spec = memory.struct(room, 'spec');
       memory.check('model_spec', place, spec);
-      return toldSpec(memory, spec);
+      return frozen(toldSpec(memory, spec));
     }));
   }
   /** The bytes of its weights file: safetensors, as `exphil play` and every other host read it. */
@@ -304,7 +310,7 @@ class Session extends Handle {
     const own = { room: [], close: () => own.room.forEach((one) => memory.free(one)) };
     super(made, memory, place, () => {
       own.close();
-      memory.call('session_destroy', place);
+      memory.end('session_destroy', place);
     });
     this.#memory = memory;
     this.#spec = spec;
@@ -416,7 +422,7 @@ class Trainer extends Handle {
   #spec;
   #slots;
   constructor(made, memory, place, spec) {
-    super(made, memory, place, () => memory.call('trainer_destroy', place));
+    super(made, memory, place, () => memory.end('trainer_destroy', place));
     this.#memory = memory;
     this.#spec = spec;
   }
@@ -424,14 +430,15 @@ class Trainer extends Handle {
    * One update by a batch: batch B and time T, floats [B*T,F], ids [B*T,K], past [B*T,slots,A] where the model sees past actions,
    * actions [B*T,A], and where they are not all 1 and 0 mask and reset [B*T]: the weight of a row, and 1 where an episode begins.
    */
-  stepBatch({ batch, time, floats, ids, past, actions, mask, reset, ...rest }) {
+  stepBatch(given) {
+    const { batch, time, floats, ids, past, actions, mask, reset, ...rest } = object(given, 'batch');
     const [memory, place] = [this.#memory, at(this, Trainer)];
     for (const name in rest) throw invalid(`${name}: a batch has no such field`);
     const rows = whole(batch, 1, 65536, 'batch') * whole(time, 1, 65536, 'time');
     const [F, K, A] = sizesOf(this.#spec);
     this.#slots ??= this.#use((model) => model.info().action_slots);
     const needed = (value, Type, width, what) => (width || value ? array(value, Type, rows * width, what) : new Type(0));
-    const given = {
+    const arrays = {
       floats: needed(floats, Float32Array, F, 'floats'),
       ids: needed(ids, Int32Array, K, 'ids'),
       past: needed(past, Int32Array, this.#slots * A, 'past'),
@@ -439,9 +446,9 @@ class Trainer extends Handle {
       mask: mask === undefined ? new Float32Array(rows).fill(1) : needed(mask, Float32Array, 1, 'mask'),
       reset: reset === undefined ? new Uint8Array(rows) : needed(reset, Uint8Array, 1, 'reset'),
     };
-    const frames = given.mask.reduce((sum, weight) => sum + (weight > 0), 0);
+    const frames = arrays.mask.reduce((sum, weight) => sum + (weight > 0), 0);
     return memory.within((room) => {
-      const pointers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, memory.put(room, value, name)]));
+      const pointers = Object.fromEntries(Object.entries(arrays).map(([name, value]) => [name, memory.put(room, value, name)]));
       const told = memory.struct(room, 'metrics');
       memory.check('trainer_step_batch', place, memory.struct(room, 'batch', { batch, time, frames }, pointers), told);
       return memory.told(told, memory.structs.metrics);
@@ -456,7 +463,8 @@ class Trainer extends Handle {
     }
   }
   /** The weights as they are now, as a new model. */
-  model({ averaged = false } = {}) {
+  model(options = {}) {
+    const { averaged = false } = object(options, 'options');
     const [memory, place] = [this.#memory, at(this, Trainer)];
     return new Model(key, memory, memory.make('trainer_model', place, averaged ? 1 : 0));
   }
@@ -484,7 +492,7 @@ class Trainer extends Handle {
     const [memory, place] = [this.#memory, at(this, Trainer)];
     const { teacher, session, rollout, learner, ...rest } = object(options, 'options');
     for (const name in rest) throw invalid(`${name}: there is no such option; there are teacher, session, rollout and learner`);
-    at(world, World, memory);
+    World.place(world, memory);
     const teacherAt = teacher === undefined ? 0 : at(teacher, Model, memory, 'teacher');
     return this.#use((model) => memory.within((room) => {
       const streams = world.lanes * world.seats;
@@ -494,7 +502,7 @@ class Trainer extends Handle {
         const place2 = memory.make('learner_create', place, teacherAt, memory.struct(room, 'learner_config', learner));
         return new Learner(key, memory, place2, made, world);
       } catch (error) {
-        memory.call('rollout_destroy', made);
+        memory.end('rollout_destroy', made);
         throw error;
       }
     }));
@@ -507,8 +515,8 @@ class Learner extends Handle {
   #world;
   constructor(made, memory, place, rollout, world) {
     super(made, memory, place, () => {
-      memory.call('learner_destroy', place);
-      memory.call('rollout_destroy', rollout);
+      memory.end('learner_destroy', place);
+      memory.end('rollout_destroy', rollout);
     });
     [this.#memory, this.#rollout, this.#world] = [memory, rollout, world];
   }
@@ -527,17 +535,18 @@ class Learner extends Handle {
 class World extends Handle {
   #memory;
   #room;
+  #sizes;
   #inner;
   constructor(made, memory, place, inner) {
     const own = { room: [] };
     super(made, memory, place, () => {
       own.room.forEach((one) => memory.free(one));
-      memory.call('world_destroy', place);
+      memory.end('world_destroy', place);
     });
     this.#memory = memory;
     this.#inner = inner; // they must live as long
     const read = (name, value) => Object.defineProperty(this, name, { enumerable: true, value });
-    read('spec', toldSpec(memory, memory.call('world_spec', place)));
+    read('spec', frozen(toldSpec(memory, memory.call('world_spec', place))));
     const [F, K, A] = sizesOf(this.spec);
     const [lanes, seats, bytes] = [0, 1, 2].map((which) => memory.call('world_count', place, which));
     read('lanes', lanes);
@@ -548,19 +557,23 @@ class World extends Handle {
     for (const size of [streams * F * 4, streams * K * 4, streams * A * 4, streams * 4, lanes, bytes]) own.room.push(memory.alloc(size, 'a world'));
     this.#room = own.room;
     /** What is known after the latest frame, of all lanes and seats; reward and end are of that frame. */
-    this.floats = new Float32Array(streams * F);
-    this.ids = new Int32Array(streams * K);
-    this.reward = new Float32Array(streams);
-    this.end = new Uint8Array(lanes);
+    read('floats', new Float32Array(streams * F));
+    read('ids', new Int32Array(streams * K));
+    read('reward', new Float32Array(streams));
+    read('end', new Uint8Array(lanes));
+    this.#sizes = [streams * F, streams * K, streams * lanes];
   }
   /** Its address, where all worlds of which it is made are still there. */
-  static place(world) {
-    at(world, World);
-    return world.#place();
+  static place(world, memory = undefined, what = 'world') {
+    const place = at(world, World, memory, what);
+    world.#inner.forEach((one) => World.place(one, memory, 'a world of which this one is made'));
+    return place;
   }
+  /** Of a call: its arrays are there, too, and not given away to a Worker. */
   #place() {
-    this.#inner.forEach((one) => at(one, World, undefined, 'a world of which this one is made'));
-    return at(this, World);
+    if (this.floats.length !== this.#sizes[0] || this.ids.length !== this.#sizes[1] || this.reward.length * this.end.length !== this.#sizes[2])
+      throw gone('world: its arrays were given away; give away copies');
+    return World.place(this);
   }
   #done(code, what) {
     if (code) throw new ExphilError(`the world's ${what} failed with ${code}`, 'EXPHIL_E_IO', -3);

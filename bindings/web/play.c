@@ -21,7 +21,7 @@ static exphil_error failure = EXPHIL_ERROR_INIT;
 
 void *PLAY(alloc)(uint32_t bytes)
 {
-    return bytes > UINT32_MAX - 64 ? NULL : aligned_alloc(64, (bytes + 64) & ~63u);
+    return bytes > INT32_MAX ? NULL : aligned_alloc(64, (bytes + 64) & ~63u);
 }
 void PLAY(free)(void *memory)
 {

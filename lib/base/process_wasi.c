@@ -8,6 +8,7 @@
 void *xph_pages_alloc(size_t bytes, size_t align)
 {
     void *pointer = NULL;
+    if (bytes > PTRDIFF_MAX) return NULL; /* no memory has it, and what a C library adds to it may wrap */
     return posix_memalign(&pointer, align, bytes) == 0 ? pointer : NULL;
 }
 

@@ -140,7 +140,10 @@ echo "c: of 20 balls, missed ones taken off, the script of game.c catches $scrip
 sed '/\.state_bytes = /d; /\.save = /d; /\.load = /d; /^static int32_t save/,/^}/d; /^static int32_t load/,/^}/d' \
   "$here/examples/game.c" >unsaved.c
 sed 's/if (error) error->status/if (0) error->status/' "$here/examples/game.c" >silent.c
-for name in unsaved silent; do
+# One whose episodes never end is scored until somebody asks for an end; one of a struct that is longer than there is room is refused.
+sed 's/g->balls == 20/g->balls < 0/' "$here/examples/game.c" >endless.c
+sed 's/{\.struct_size = sizeof \*world,/{.struct_size = sizeof *world + 4096,/' "$here/examples/game.c" >longer.c
+for name in unsaved silent endless longer; do
   # shellcheck disable=SC2046
   "${CC:-cc}" -O2 -Wall -Wextra -Werror -shared -fPIC $name.c $(pkg-config --cflags exphil) -o $name.so || fail "$name.so"
 done
@@ -151,6 +154,17 @@ grep -q 'this world cannot be saved' unsaved.log || fail "that a world cannot be
 [ ! -e unsaved.optimizer ] || fail "a checkpoint of a world that cannot be saved"
 if "$exphil" learn --world ./unsaved.so --frames 8192 --resume --out unsaved >unsaved.log 2>&1; then fail "it goes on"; fi
 grep -q -- '--resume: ' unsaved.log || fail "--resume without a checkpoint: $(cat unsaved.log)"
+if "$exphil" learn --world ./longer.so --frames 64 --out none >longer.log 2>&1; then fail "longer.so plays"; fi
+grep -q 'longer.so made a world with a longer struct' longer.log || fail "longer.so: $(cat longer.log)"
+"$exphil" learn --world ./endless.so --no-previous-action --blocks mlp --hidden 8 --time 64 --frames 640 --out endless \
+  >endless.log 2>&1 &
+learning=$!
+until grep -q 'frames' endless.log; do sleep 0.1; done # a chunk is learnt, and its score begins
+kill -TERM $learning
+status=0
+wait $learning || status=$?
+[ $status -eq 143 ] || fail "the score of endless.so ends with $status: $(cat endless.log)"
+"$exphil" info endless >info.log 2>&1 || fail "no weights of a world that never ends: $(cat info.log)"
 for name in game silent; do
   if "$exphil" learn --world ./$name.so --opponent self --frames 64 --out none >$name.log 2>&1; then fail "$name: two seats"; fi
 done

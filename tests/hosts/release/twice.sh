@@ -21,6 +21,13 @@ git -C "$EXPHIL_SOURCE" ls-tree -r --name-only HEAD | sort >tracked
 (cd exphil-*/ && find . -type f -o -type l) | sed 's,^\./,,' | sort >archived
 diff tracked archived || fail "the source archive is not what git has"
 cmake -S exphil-*/ -B configured -DEXPHIL_TESTS=OFF -DEXPHIL_TOOLS=OFF >log 2>&1 || { cat log >&2; fail "the source does not configure"; }
+# Where no git is, nobody can say that all is committed.
+for tree in exphil-*/; do
+  if (cd "$tree" && GIT_CEILING_DIRECTORIES=$EXPHIL_BUILD/hosts/release/twice tools/release) >log 2>&1; then
+    fail "a tree without git is released"
+  fi
+done
+grep -q '^MISSING  nothing uncommitted' log || { cat log >&2; fail "tools/release does not say what is missing without git"; }
 if command -v lintian >/dev/null && ls "$out"/*.deb >/dev/null 2>&1; then
   lintian --fail-on error --tag-display-limit 0 "$out"/*.deb >lintian.log 2>&1 || { cat lintian.log; fail "lintian"; }
   echo "lintian: no errors in $(find "$out" -name '*.deb' | wc -l) packages, $(grep -c '^W:' lintian.log || true) warnings"

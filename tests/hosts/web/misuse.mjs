@@ -12,6 +12,15 @@ export async function faults(load, weights) {
       else if (!Number.isInteger(error.status) || error.status >= 0) found.push(`${words}: status ${error.status}`);
     }
   }
+  // By the language itself.
+  function changeRefused(body) {
+    try {
+      body();
+      found.push(`not refused: ${body}`);
+    } catch (error) {
+      if (!(error instanceof TypeError)) found.push(`${body}: ${error.message}`);
+    }
+  }
   const lib = await load();
   const model = lib.load(weights);
   const { spec } = model;
@@ -72,6 +81,28 @@ export async function faults(load, weights) {
   pong.close();
   await refused('EXPHIL_E_STATE', /a world of which this one is made: is closed/, () => learner.update());
   await refused('EXPHIL_E_STATE', /a world of which this one is made: is closed/, () => both.reset());
+  // a world of which another one is made, of which another one is made
+  const [first, second] = [lib.world('pong'), lib.world('pong')];
+  const outer = lib.beside(lib.beside(first, second), lib.world('pong')).reset();
+  first.close();
+  await refused('EXPHIL_E_STATE', /a world of which this one is made: is closed/, () => outer.step(new Int32Array(3)));
+  await refused('EXPHIL_E_STATE', /a world of which this one is made: is closed/, () => lib.beside(outer, second));
+  // what was given away (transferred), here or by postMessage to a Worker
+  const away = (array) => structuredClone(array.buffer, { transfer: [array.buffer] }) && array;
+  await refused('EXPHIL_E_FORMAT', /./, () => lib.load(away(weights.slice())));
+  await refused('EXPHIL_E_FORMAT', /./, () => lib.load(away(weights.slice()).buffer));
+  await refused('EXPHIL_E_INVALID', /floats: has 0 elements/, () => session.stepRow(away(floats.slice()), ids));
+  away(second.reset().floats);
+  await refused('EXPHIL_E_STATE', /arrays were given away/, () => second.step(new Int32Array(1)));
+  await refused('EXPHIL_E_STATE', /arrays were given away/, () => second.reset(0));
+  // lengths are checked by a spec, which therefore stays as it is
+  for (const change of [() => (spec.floats = 1), () => spec.heads.pop(), () => (outer.spec.heads[0].count = 99), () => (outer.floats = floats)])
+    changeRefused(change);
+  // texts that make the memory grow while they are copied
+  await refused('EXPHIL_E_INVALID', /layout must be 1..31/, () => lib.create({ spec: { ...spec, layout: 'x'.repeat(5000000) } }));
+  await refused('EXPHIL_E_INVALID', /layout: must be a text/, () => lib.melee.spec(5));
+  await refused('EXPHIL_E_INVALID', /name: must be a text/, () => lib.world('pong\0'));
+  await refused('EXPHIL_E_INVALID', /batch: is undefined/, () => trainer.stepBatch());
   // Melee
   const frame = { own_port: 1, stage: 32, player: [{ x: 1 }, { x: 2 }] };
   lib.melee.encode('melee2', frame);
@@ -103,6 +134,30 @@ export async function faults(load, weights) {
   if (again.stepRow(floats, ids).length !== 2 * spec.heads.length) found.push('a session ends with its model');
   lib.close();
   await refused('EXPHIL_E_STATE', /play: is closed/, () => lib.world('pong'));
+  // a module that is lost: its objects can be closed, and another one is as good as new
+  const lost = await load();
+  const alone = lost.load(weights).session({ streams: 2 });
+  const deep = () => {
+    try {
+      deep();
+    } catch (error) {
+      try {
+        alone.stepRow(floats, ids); // in what little is left of the stack
+      } catch {}
+      throw error;
+    }
+  };
+  await refused('EXPHIL_E_INTERNAL', /the module failed in .* and is lost: /, () => {
+    try {
+      deep();
+    } catch {}
+    lost.load(weights);
+  });
+  alone.close();
+  lost.close();
+  (await load()).load(weights).session().close();
+  const none = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+  await refused('EXPHIL_E_INVALID', /module: is none of this package/, () => load({ module: none }));
   await refused('EXPHIL_E_INVALID', /module: fast is none of relaxed, simd/, () => load({ module: 'fast' }));
   await refused('EXPHIL_E_INVALID', /kind: there is no such option/, () => load({ kind: 'simd' }));
   return found;
