@@ -23,7 +23,8 @@ class Exphil(ConanFile):
     default_options = {"shared": False, "program": False}
     exports_sources = (
         "CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tools/manual",
-        "bench/*", "bindings/*", "cli/*", "cmake/*", "doc/*", "examples/*", "include/*", "lib/*", "mpi/*", "third_party/*",
+        "bench/*", "bindings/*", "cli/*", "cmake/*", "doc/*", "examples/*", "include/*", "lib/*", "mpi/*", "policies/*",
+        "third_party/*",
     )
     test_package_folder = "tests/conan"
 

@@ -54,6 +54,15 @@ top=$PWD/"moved to another folder"
 ) | xargs x86_64-w64-mingw32-gcc -O2 -o rows.exe "$EXPHIL_SOURCE/examples/rows.c" || fail "mingw does not link"
 cp "$top/bin/exphil-0.dll" .
 windows ./rows.exe | tr -d '\r' >rows.said || fail "the program does not run"
+# The static library, by the compiler that made it, where that is.
+zig=$EXPHIL_SOURCE/build/zig/bin/python3
+if [ -x "$zig" ]; then
+  "$zig" -m ziglang cc -target x86_64-windows-gnu -O2 -fno-sanitize=undefined "$EXPHIL_SOURCE/examples/rows.c" -I"$top/include" \
+    "$top/lib/libexphil.a" -o static.exe || fail "the static library is not linked"
+  mkdir lonely && mv static.exe lonely
+  windows lonely/static.exe | tr -d '\r' >static.said || fail "the program with the static library does not run"
+  cmp rows.said static.said || fail "the static library learns different things"
+fi
 mkdir project
 cat >project/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.20)
