@@ -76,7 +76,8 @@ if [ -n "$found" ] && [ -z "${EXPHIL_VENDORED:-}" ]; then
   set -- "$@" -Xlinker -rpath -Xlinker "$libdir"
 else
   [ -e libexphil/sources.txt ] || fail "EXPHIL_VENDORED: this folder has no source of libexphil, which packages have (tools/packages node)"
-  [ -n "${EXPHIL_VENDORED:-}" ] || echo "libexphil is compiled from the package's source, for none is linked: $why"
+  [ -n "${EXPHIL_VENDORED:-}" ] ||
+    echo "libexphil is compiled from the package's source, some minutes. One that is installed is not linked, for: $why"
   compile
   # The addon's own, which no other library of the process sees.
   set -- -Ilibexphil/include libexphil/exphil.a -Xlinker --exclude-libs -Xlinker exphil.a -pthread -lm -ldl
