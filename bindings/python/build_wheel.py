@@ -32,6 +32,7 @@ import cut_header  # noqa: E402
 
 # As in pyproject.toml, which a Python older than 3.11 cannot read without help.
 FIELDS = {"name": "Name", "description": "Summary", "requires-python": "Requires-Python"}
+LISTS = {"keywords": "Keywords", "classifiers": "Classifier", "dependencies": "Requires-Dist"}
 
 PROGRAM = "exphil/bin/"  # where the program lies
 
@@ -74,11 +75,11 @@ def metadata(version):
         lines.append(f'{name}: {re.search(rf"^{field} = .(.*).$", project, re.M).group(1)}')
     lines.insert(2, f"Version: {version}")
     lines.append("License: MIT")
-    needs = re.search(r"^dependencies = \[(.*)\]", project, re.M).group(1)
-    lines += [f"Requires-Dist: {need}" for need in re.findall(r'"(.*?)"', needs)]
+    for field, name in LISTS.items():
+        values = re.findall(r'"(.*?)"', re.search(rf"^{field} = \[(.*?)\]$", project, re.M | re.S).group(1))
+        lines += [f"{name}: {','.join(values)}"] if name == "Keywords" else [f"{name}: {value}" for value in values]
     lines += ["Provides-Extra: progress", 'Requires-Dist: tqdm; extra == "progress"', "Description-Content-Type: text/markdown", ""]
-    with open(os.path.join(FOLDER, "README.md"), encoding="utf-8") as file:
-        return "\n".join(lines) + "\n" + file.read()
+    return "\n".join(lines) + "\n" + cut_header.description()
 
 
 def names(tag, abi):
@@ -216,6 +217,8 @@ def main():
     if arguments.program:
         paths[PROGRAM + os.path.basename(arguments.program)] = arguments.program
         paths["exphil_program.py"] = os.path.join(FOLDER, "exphil_program.py")
+    for path in glob.glob(os.path.join(glob.escape(include), "exphil", "*.h")):  # the manual
+        paths[f"exphil/include/exphil/{os.path.basename(path)}"] = path
     for path in glob.glob(os.path.join(glob.escape(arguments.policies or os.devnull), "*.safetensors")):
         paths[f"exphil/policies/{os.path.basename(path)}"] = path
     for word in arguments.licence:

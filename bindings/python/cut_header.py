@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 HEADERS = (
     "exphil.h", "conditions.h", "slp.h", "games.h", "plan.h", "notes.h", "examine.h", "learn.h", "match.h", "blocks.h", "live.h",
     "ranks.h", "ops.h")
@@ -41,6 +42,12 @@ def version(text):
     if not all(numbers):
         raise SystemExit("exphil: the header has no EXPHIL_VERSION_MAJOR, _MINOR and _PATCH")
     return ".".join(number.group(1) for number in numbers)
+
+
+def description():
+    """README.md as a package's description, which stands alone: relative links, which lead nowhere there, are said in words."""
+    with open(os.path.join(FOLDER, "README.md"), encoding="utf-8") as file:
+        return re.sub(r"\[[^\]\n]*\]\((?:\.\./)+([^)\n]*)\)", r"`\1` of libexphil's source tree", file.read())
 
 
 def between(text):

@@ -1,7 +1,7 @@
 """Builds the package; everything that does not change is in pyproject.toml.
 
-The version is that of the installed header, so that no number stands here. The extension uses the limited API of
-Python 3.8: one wheel serves every later Python.
+The version is that of the installed header, so that no number stands here; the description is README.md, its links in words.
+The extension uses the limited API of Python 3.8: one wheel serves every later Python.
 """
 import os
 import sys
@@ -32,6 +32,8 @@ NAME, HOW = build_native.handlers()
 
 setup(
     version=cut_header.version(cut_header.read("exphil.h")),
+    long_description=cut_header.description(),
+    long_description_content_type="text/markdown",
     cffi_modules=["build_native.py:builder"],
     ext_modules=[Extension(NAME, **HOW)],
     # setuptools would take an older build of the extension for another library: it only compares times of sources.

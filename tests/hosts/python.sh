@@ -81,6 +81,11 @@ native=$(cd source && "$python" -c 'import exphil._native; print(exphil._native.
 # Neither the earlier build's folder nor that of this one is in it.
 if grep -q -e "$PWD" -e "build/temp" "$native"; then fail "the wheel names a folder of this build"; fi
 
+# What an index would show stands alone: no link of it leads to a file beside README.md.
+"$python" -c 'from importlib import metadata; print(metadata.distribution("exphil").read_text("METADATA"))' >metadata.log
+grep -q "^# exphil for Python" metadata.log || fail "the package has no description"
+if grep "](\.\./" metadata.log >&2; then fail "a link of the package's description leads nowhere"; fi
+
 if [ "${1:-}" = bench ]; then
     exec "$python" source/tests/bench_step.py "$EXPHIL_TRACE/small.safetensors"
 fi
@@ -116,8 +121,11 @@ for number in 1 2 3 6 7 8 9; do
     awk -v want=$number '/^```python/ { at++; on = at == want; next } /^```/ { on = 0 } on' source/README.md >source/example$number.py
     [ "$(grep -c . source/example$number.py)" -ge 5 ] || fail "the README has no example $number"
 done
-cp "$EXPHIL_TRACE/policy.safetensors" source
 cd source
+# The first plays a ready policy: here that of the installed library.
+[ "$("$python" -c "import exphil; print(exphil.ready('drill'))")" = \
+    "$(realpath "$EXPHIL_PREFIX/share/doc/exphil/policies/drill.safetensors")" ] ||
+    fail "exphil.ready does not know the policies of the installed library"
 "$python" example1.py >example1.log
 grep -q "^59 \[" example1.log || fail "the first example did not play 60 frames"
 "$EXPHIL_PREFIX/bin/exphil" drill --force --out drill.slp >/dev/null

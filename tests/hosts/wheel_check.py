@@ -39,8 +39,15 @@ expect(f"WHEEL has the tags {tags}", tags == {f"{python}-{platform}" for platfor
 expect("WHEEL says that it is the same on every system", "Root-Is-Purelib: false" in about)
 about = files[f"{info}/METADATA"].decode()
 for line in ("Name: exphil", f"Version: {name.group(2)}", "Requires-Python: >=3.8", "Requires-Dist: cffi>=1.15",
-             "Requires-Dist: numpy>=1.20"):
+             "Requires-Dist: numpy>=1.20", "License: MIT", "Classifier: License :: OSI Approved :: MIT License",
+             "Classifier: Typing :: Typed", "Description-Content-Type: text/markdown"):
     expect(f"METADATA has no line {line}", f"\n{line}\n" in about)
+fields, _, description = about.partition("\n\n")
+for field in ("Summary", "Keywords"):
+    expect(f"METADATA has no {field}", re.search(rf"^{field}: .", fields, re.M))
+expect("METADATA has no description", description.startswith("# exphil"))
+links = [link for link in re.findall(r"\]\(([^)]*)\)", description) if not re.match(r"https?:|#", link)]
+expect(f"links of the description lead nowhere: {links}", not links)
 record = {row[0]: row[1:] for row in csv.reader(io.StringIO(files[f"{info}/RECORD"].decode()))}
 expect("RECORD names other files than there are", set(record) == set(files))
 for file, data in files.items():
@@ -52,6 +59,13 @@ expect(f"the native files are {sorted(native)}", native == {f"exphil/{file}" for
 opens = ("_native.py", "_declared.py", "_wheel.py") if python == "py3-none" else ()
 for file in (*opens, "__init__.py", "session.py", "torch/__init__.py", "py.typed"):
     expect(f"no {file}", f"exphil/{file}" in files)
+# The manual.
+headers = {file.rpartition("/")[2] for file in files if re.fullmatch(r"exphil/include/exphil/\w+\.h", file)}
+for header in ("exphil.h", "learn.h", "match.h", "live.h", "ops.h"):
+    expect(f"no header {header}", header in headers)
+manual = files.get("exphil/include/exphil/exphil.h", b"")
+version = re.findall(rb"^#define EXPHIL_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", manual, re.M)
+expect("the headers are of another version", b".".join(version).decode() == name.group(2))
 if opens:
     told = 'LIBRARY, HELPER = "{}", "{}"\n'.format(*wanted).encode()
     expect("what it opens is something else", files["exphil/_wheel.py"].endswith(told))

@@ -26,6 +26,11 @@ def told(name):
 
 package = os.path.dirname(os.path.abspath(exphil.__file__))
 assert os.path.dirname(os.path.abspath(exphil.library_path())) == package, exphil.library_path()
+# The manual and the ready policies.
+assert os.path.isfile(os.path.join(package, "include", "exphil", "exphil.h"))
+for name in ("drill", "pong", "cartpole"):
+    assert exphil.ready(name) == os.path.join(package, "policies", f"{name}.safetensors"), exphil.ready(name)
+    exphil.Model.load(exphil.ready(name)).close()
 data = exphil.Dataset()
 print("frames", data.add_replay(replay, port=1).frames)
 model = exphil.Model(blocks="gru", hidden=64, no_previous_action=True, seed=1)

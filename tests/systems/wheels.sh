@@ -91,13 +91,19 @@ if [ -n "$x86" ] && [ "$(uname -m)" = x86_64 ]; then
   # The program, by its name and as a module: it is the binary that runs, and its status is what is seen.
   "$exphil" --version >version
   # shellcheck disable=SC2086 # of several words
-  for how in ../venv/bin/exphil "../venv/bin/python -m exphil_program"; do
+  for how in ../venv/bin/exphil "../venv/bin/python -m exphil_program" "../venv/bin/python -m exphil"; do
     alone $how --version >said || complain "$how does not run"
     same version said "$how is of another version"
     status=0
     alone $how no-such-command >/dev/null 2>&1 || status=$?
     [ "$status" -eq 2 ] || complain "$how no-such-command ends with $status"
   done
+  # From the wheel itself, which is an archive, it does not run, and says so; cffi and NumPy are there.
+  if alone PYTHONPATH="$x86" ../venv/bin/python -c 'import exphil' >said 2>&1; then complain "it runs from an archive"; fi
+  grep -q "ImportError: exphil cannot run from an archive" said || { cat said; complain "an archive is not explained"; }
+  # The first example, as printed.
+  awk '/^```python/ { on = 1; next } /^```/ { exit } on' "$source/bindings/python/README.md" >example.py
+  alone ../venv/bin/python example.py >said 2>&1 && grep -q "^59 \[" said || { cat said; complain "the first example does not play"; }
   alone ../venv/bin/exphil drill --frames 3600 --out drill.slp >/dev/null || complain "drill"
   same ../drill.slp drill.slp "drill writes another replay"
   # shellcheck disable=SC2086

@@ -1,11 +1,12 @@
 """exphil: policies for 60 Hz games, trained by behaviour cloning and played in this process (libexphil).
 
-    model = exphil.Model.load("policy.safetensors")
+    model = exphil.Model.load(exphil.ready("drill"))
     session = exphil.Session(model)
     actions = session.step_row(floats, ids)
 
-Settings have the names and defaults of the C header, exphil.h, which is the full manual. Numbers come and go as NumPy
-arrays. Every object is a context manager and has close().
+Settings have the names and defaults of the C header, exphil.h, which is the full manual: a wheel has it with the other headers
+in this package's folder, as include/exphil/exphil.h, and an installed libexphil among the system's headers. Numbers come and go as
+NumPy arrays. Every object is a context manager and has close().
 """
 from __future__ import annotations
 
@@ -81,6 +82,7 @@ from .model import Examined, Model  # noqa: E402
 from .plan import plan  # noqa: E402
 from .prefetcher import Batch, Prefetcher, rank_lanes  # noqa: E402
 from .ranks import Ranks, ranks_id  # noqa: E402
+from .ready import ready  # noqa: E402
 from .records import (  # noqa: E402
     BlockInfo,
     Comparison,
@@ -244,6 +246,7 @@ __all__ = [
     "plan",
     "rank_lanes",
     "ranks_id",
+    "ready",
     "refused_name",
     "slp",
 ]

@@ -82,6 +82,10 @@ class Context(Handle):
         )
         self._handle = self._core.create(lib.exphil_context_create, config)
 
+    def _about(self) -> str:
+        device = self.device
+        return f"{device.id}, {device.name}"
+
     @property
     def device(self) -> DeviceInfo:
         """The device that this context runs on."""

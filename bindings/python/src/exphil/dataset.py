@@ -13,7 +13,7 @@ from .context import Context, context_or_default
 from .errors import FormatError
 from .files import Added, ListOfFiles, Paths, add_all
 from .games import Games
-from .handle import Config, Handle, Path, c_text, expect, own, path_bytes, replay_config
+from .handle import Config, Handle, Path, c_text, counted, expect, own, path_bytes, replay_config
 from .records import DatasetInfo, EpisodeInfo, ReplayResult, SelectionReport
 from .spec import Spec, empty_spec, read_spec, spec_pointer
 from .structs import empty, read
@@ -50,6 +50,10 @@ class Dataset(Handle):
         self._handle = handle
         info = self.info
         self._sizes = info.float_count, info.id_count, info.head_count
+
+    def _about(self) -> str:
+        info = self.info
+        return f"{counted(info.frames, 'frame')}, {counted(info.episodes, 'episode')}, {info.layout}"
 
     @classmethod
     def open(cls, path: Path, context: Optional[Context] = None) -> "Dataset":

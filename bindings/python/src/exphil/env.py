@@ -64,6 +64,11 @@ class Env(_Base):  # type: ignore[misc]
         self.action_space = _action_space(spec.heads)
         self._seeds = np.random.default_rng()
 
+    def __repr__(self) -> str:
+        return f"<exphil.env.Env of {self.world!r}>"
+
+    __str__ = __repr__  # that of gymnasium.Env tells nothing of the world
+
     @property
     def unwrapped(self) -> "Env":
         """Itself."""

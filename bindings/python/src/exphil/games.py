@@ -1,6 +1,7 @@
 """Corpora of games: replays in large numbers, kept small, in a file or a folder of files."""
 from __future__ import annotations
 
+import os
 from typing import Any, Iterable, Iterator, NamedTuple, Optional, Tuple, Union
 
 from . import melee
@@ -11,7 +12,7 @@ from .constants import Refused
 from .context import Context, context_or_default
 from .errors import text
 from .files import Added, ListOfFiles, Paths, add_all
-from .handle import Config, Handle, Path, expect, path_bytes
+from .handle import Config, Handle, Path, counted, expect, path_bytes
 from .records import GameInfo, GamesAdded, GamesInfo, SlpInfo
 from .slp import Replay
 from .structs import empty, read
@@ -48,6 +49,10 @@ class Games(Handle):
         parent = context_or_default(context)
         self._core = parent._core
         self._handle = self._core.create(lib.exphil_games_open, parent._handle, path_bytes(path))
+
+    def _about(self) -> str:
+        info = self.info
+        return f"{counted(info.games, 'game')}, {counted(info.frames, 'frame')}"
 
     @property
     def info(self) -> GamesInfo:
@@ -90,7 +95,7 @@ class GamesWriter(Handle):
     is not written, and of a folder what was whole stays.
     """
 
-    __slots__ = ()
+    __slots__ = ("_path",)
 
     def __init__(
         self, path: Path, *, context: Optional[Context] = None, shard_bytes: int = 0, level: int = 0, stored: int = 0
@@ -99,6 +104,10 @@ class GamesWriter(Handle):
         config = Config("exphil_games_config").set(shard_bytes=shard_bytes, level=level, stored=stored)
         self._core = parent._core
         self._handle = self._core.create(lib.exphil_games_create, parent._handle, path_bytes(path), config)
+        self._path = os.fspath(path)
+
+    def _about(self) -> str:
+        return f"to {self._path!r}"
 
     def add(self, path: Path) -> GamesAdded:
         """Adds a replay file. What cannot be added raises, and the writer goes on."""

@@ -197,6 +197,20 @@ class Handle(Slots):
             return True
         return False
 
+    def __repr__(self) -> str:
+        """What it is made of, in a few words. It never raises: of what another thread is using it tells the name alone."""
+        name = f"exphil.{type(self).__name__}"
+        if self.closed:
+            return f"<{name}, closed>"
+        try:
+            return f"<{name} {self._about()}>"
+        except Exception:
+            return f"<{name}>"
+
+    def _about(self) -> str:
+        """The words of repr(); counts come with commas between them."""
+        raise NotImplementedError
+
     def __enter__(self: Self) -> Self:
         self._handle
         return self
@@ -206,6 +220,11 @@ class Handle(Slots):
 
     def __reduce__(self) -> Tuple[Any, ...]:
         raise TypeError(f"an exphil.{type(self).__name__} cannot be pickled or copied")
+
+
+def counted(count: int, one: str) -> str:
+    """"1 lane", "2 lanes"."""
+    return f"{count} {one}{'' if count == 1 else 's'}"
 
 
 def expect(value: Any, kind: type, name: str) -> None:

@@ -25,7 +25,7 @@ class Learner(Handle):
     or -1: always or never, 0: not with a teacher. One thread at a time.
     """
 
-    __slots__ = ()
+    __slots__ = ("_taught",)
 
     def __init__(
         self,
@@ -80,6 +80,10 @@ class Learner(Handle):
         self._core = trainer._core
         taught = ffi.NULL if teacher is None else teacher._handle
         self._handle = self._core.create(lib.exphil_learner_create, trainer._handle, taught, config)
+        self._taught = "without a teacher" if teacher is None else f"near {teacher!r}"
+
+    def _about(self) -> str:
+        return self._taught
 
     def update(self, rollout: Rollout) -> LearnerMetrics:
         """Learns from a full chunk, gives the rollout's session the new weights, and makes room for the next chunk.

@@ -14,7 +14,7 @@ from .constants import LiveWay
 from .context import context_config
 from .dataset import Dataset, dataset_pointer
 from .errors import make_error
-from .handle import Config, Handle, Path, expect, path_bytes
+from .handle import Config, Handle, Path, counted, expect, path_bytes
 from .learner import Learner
 from .model import Model
 from .records import LiveInfo
@@ -142,6 +142,10 @@ class Live(Handle):
         heads = self._open_session()._sizes[2]
         self._p_person, self._person = room("int32_t", (heads,), np.int32)
         self._p_pad, self._pad = room("exphil_pad", (1,), melee.PAD)
+
+    def _about(self) -> str:
+        info = self.info
+        return f"{counted(info.frames, 'frame')}, {counted(info.updates, 'update')}{', learning ended' * bool(info.failed)}"
 
     def _open_session(self) -> Session:
         handle = self._handle

@@ -182,11 +182,9 @@ class Model(Handle):
         """Pickles the weights; where they are unpickled they go onto the default context."""
         return Model.load_memory, (self.to_bytes(),)
 
-    def __repr__(self) -> str:
-        if self.closed:
-            return "<exphil.Model, closed>"
+    def _about(self) -> str:
         info = self.info
-        return f"<exphil.Model {info.blocks}, hidden {info.hidden}, {info.parameter_count} parameters, {info.layout}>"
+        return f"{info.blocks}, hidden {info.hidden}, {info.parameter_count} parameters, {info.layout}"
 
     @property
     def info(self) -> ModelInfo:

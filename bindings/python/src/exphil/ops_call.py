@@ -233,6 +233,9 @@ class Bound:
         self._arguments = (ready.ops, ready.args, ready.workspace, ready.bytes, ready.stream, ready.error)
         self()
 
+    def __repr__(self) -> str:
+        return f"<exphil.ops.Bound {self._ready.op.title}>"
+
     def __call__(self) -> None:
         if lib.exphil_ops_run(*self._arguments) < 0:
             check(self._ready.error.status, self._ready.error)

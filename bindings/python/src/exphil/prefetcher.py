@@ -12,7 +12,7 @@ from .codes import Code, code
 from .constants import Mode
 from .dataset import Dataset
 from .errors import call
-from .handle import Config, Handle, expect
+from .handle import Config, Handle, counted, expect
 from .model import Model
 from .records import PrefetcherInfo
 from .structs import empty, read
@@ -43,6 +43,11 @@ class Batch:
     conditions: Optional[Array] = None
     rows: Optional[Array] = None
     returns: Optional[Array] = None
+
+    def __repr__(self) -> str:
+        lanes, time = self.mask.shape
+        return (f"Batch({counted(lanes, 'lane')} of {counted(time, 'frame')}, {self.frames} that count, epoch={self.epoch}, "
+                f"index={self.index})")
 
     def copy(self) -> "Batch":
         """The same with arrays of its own."""
@@ -157,6 +162,10 @@ class Prefetcher(Handle):
         self._core = dataset._core
         self._handle = self._core.create(lib.exphil_prefetcher_create, dataset._handle, config)
         self._shape: Tuple[int, ...] = (*dataset._sizes, config.struct.action_slots, told_columns(config.struct))
+
+    def _about(self) -> str:
+        info = self.info
+        return f"{info.batches_per_epoch} batches of {counted(info.frames_per_epoch, 'frame')} an epoch, {info.delivered} delivered"
 
     def next(self) -> Optional[Batch]:
         """Waits for the next batch. None after the last of an epoch; the call after that begins the next epoch."""

@@ -50,6 +50,9 @@ class Ranks(Handle):
         self._core, self._rank, self._ranks = owner._core, rank, ranks
         self._handle = self._core.create(lib.exphil_ranks_open, config)
 
+    def _about(self) -> str:
+        return f"rank {self._rank} of {self._ranks}"
+
     @property
     def rank(self) -> int:
         """Which one this is, from 0."""

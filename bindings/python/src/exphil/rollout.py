@@ -95,6 +95,9 @@ class Rollout(Handle):
         self._p_reward, self._rewards = room("float", (streams,), np.float32)
         self._p_end, self._ends = room("uint8_t", (streams,), np.uint8)
 
+    def _about(self) -> str:
+        return self._played._about()
+
     def _session(self) -> Session:
         handle = self._handle
         made = Session.__new__(Session)

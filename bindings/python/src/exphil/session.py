@@ -12,7 +12,7 @@ from .arrays import Array, Floats, Ints, number, room, take
 from .codes import Code, code
 from .constants import Deliver, Mode
 from .errors import make_error, new_error, text
-from .handle import Config, Handle, expect, own, put
+from .handle import Config, Handle, counted, expect, own, put
 from .model import Model
 from .records import SessionInfo
 from .spec import HeadSpec, Spec, spec_pointer
@@ -140,6 +140,11 @@ class Session(Handle):
         self._p_value, self._value = room("float", (streams,), np.float32)
         self._frames: Optional[Array] = None
         self._pads: Optional[Array] = None
+
+    def _about(self) -> str:
+        floats, ids, heads, _ = self._sizes
+        return (f"{counted(self._streams, 'stream')}, {counted(floats, 'float')}, {counted(ids, 'id')}, "
+                f"{counted(heads, 'head')}")
 
     def clone(self) -> "Session":
         """A second session with the same model, settings and state."""

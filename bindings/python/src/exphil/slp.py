@@ -16,7 +16,7 @@ from .codes import Code, code
 from .constants import Dump, Rollback
 from .context import Context, context_or_default
 from .errors import make_error
-from .handle import Config, Handle, Path, path_bytes, replay_config
+from .handle import Config, Handle, Path, counted, path_bytes, replay_config
 from .records import GameEnd, SlpInfo
 from .structs import empty, read
 
@@ -84,6 +84,12 @@ class Replay(Handle):
         config = Config("exphil_slp_config").set(rollback=code(Rollback, rollback, "rollback"), limit_bytes=limit_bytes)
         self._core = parent._core
         self._handle = self._core.create(function, parent._handle, *source, config)
+
+    def _about(self) -> str:
+        info = self.info
+        who = [melee.character_name(port.character) or "somebody" for port in info.ports if port.type != 3]
+        where = melee.stage_name(info.stage) or f"stage {info.stage}"
+        return f"{counted(len(self), 'frame')}, {', '.join(who)} on {where}{', ends early' * bool(info.truncated)}"
 
     @property
     def info(self) -> SlpInfo:
@@ -216,6 +222,9 @@ class Stream(Handle):
         self.over = False
         self._core = parent._core
         self._handle = self._core.create(lib.exphil_slp_stream_create, parent._handle)
+
+    def _about(self) -> str:
+        return "of a game that is over" if self.over else "of a game that is not over"
 
     def push(self, data: Any) -> Iterator[Array]:
         """Each frame that these bytes complete, one record of FRAME. While it is looked at, player and melee_frame

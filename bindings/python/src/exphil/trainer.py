@@ -12,7 +12,7 @@ from .codes import Code, code
 from .constants import DataType, Precision, Reduction, Schedule, Weights
 from .dataset import Dataset, dataset_pointer
 from .errors import UnsupportedError
-from .handle import Config, Handle, Path, c_text, expect, keep_raised, path_bytes
+from .handle import Config, Handle, Path, c_text, counted, expect, keep_raised, path_bytes
 from .losses import HeadLoss, losses_pointer
 from .model import Model
 from .prefetcher import Batch, batch_config, prefetcher_info, rank_lanes, sampling_config
@@ -234,6 +234,10 @@ class Trainer(Handle):
         self._handle = core.create(
             lib.exphil_trainer_create, model._handle, self._optimizer, self._prefetcher, config
         )
+
+    def _about(self) -> str:
+        data = "no dataset" if self._dataset is None else repr(self._dataset)
+        return f"{counted(self.optimizer.updates, 'update')}, {data}"
 
     # ---- ranks ----
 

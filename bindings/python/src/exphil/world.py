@@ -13,7 +13,7 @@ from .constants import HeadKind
 from .context import Context, context_or_default
 from .envs import Envs
 from .errors import make_error
-from .handle import Config, Handle, c_text, expect, keep_raised
+from .handle import Config, Handle, c_text, counted, expect, keep_raised
 from .model import Model
 from .records import Record
 from .spec import Spec, read_spec, spec_pointer
@@ -206,6 +206,9 @@ class World(Handle):
         self._arrays: Optional[Dict[str, Tuple[Any, Array]]] = None
         # Values of a head: classes, or bits together.
         self._limits = [1 << head.count if head.kind == HeadKind.BERNOULLI else head.count for head in self._spec.heads]
+
+    def _about(self) -> str:
+        return f"{self._spec.layout}, {counted(self.lanes, 'lane')}, {counted(self.seats, 'seat')}"
 
     @classmethod
     def of(
