@@ -57,6 +57,10 @@ done
 expect 2 "$exphil"
 expect 2 "$exphil" nonsense
 for command in $commands; do
+[ "$(cat err)" = "exphil: unknown command nonsense; exphil --help lists them" ] || complain "nonsense: $(cat err)"
+expect 2 "$exphil"
+tail -n 1 err | grep -qx "exphil: .* exphil --help lists them" || complain "no command: $(cat err)"
+[ "$(wc -l <err)" -le 2 ] || complain "without a command the error is lost in a long text"
   expect 0 "$exphil" "$command" --help
   grep -q '^usage: exphil' out || complain "$command --help shows no usage"
   expect 2 "$exphil" "$command" --nonsense
