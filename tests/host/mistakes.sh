@@ -118,6 +118,13 @@ expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small -
 expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
 expect 0 "it knows less than how frequent actions are" eval q --port 1 a.slp
 grep -q "copies its past" out && complain "one update is said to copy"
+grep -q "trained on port" out err && complain "eval --port 1 tells of other ports"
+expect 0 "trained on port 1; these scores are of ports 1 and 2: --port 1" eval q a.slp
+expect 0 '"frames"' eval q --json a.slp
+grep -q "trained on port" out err && complain "eval --json tells of ports"
+expect 0 "1 update" train --blocks gru --hidden 8 --updates 1 --batch 16 --out sides a.slp
+expect 0 "exact" eval sides a.slp
+grep -q "trained on port" out err && complain "a policy of both ports is told of others"
 expect 0 "it knows less than how frequent actions are" eval q --port 1 --alone 0 a.slp
 expect 0 "1 update" train $small --no-previous-action --updates 1 --batch 16 --out blind a.slp
 grep -q "with its own decisions" out && complain "a policy without past actions is scored alone"
