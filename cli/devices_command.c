@@ -15,6 +15,10 @@ typedef struct choice {
     char warning[WORDS];
 } choice;
 
+typedef struct devices_options {
+    bool json, verbose;
+} devices_options;
+
 static void keep_line(void *user, exphil_log_level level, const char *message)
 {
     choice *taken = user;
@@ -75,18 +79,44 @@ static int show_json(const exphil_device_info *devices, int64_t count, const cho
                                 warning ? warning : json_null()));
 }
 
-static int show(const exphil_device_info *devices, int64_t count, const choice *taken, bool json)
+static int count_of(const char *text, const char *word)
 {
-    if (json) return show_json(devices, count, taken);
+    int count = 0;
+    while ((text = strstr(text, word)) != NULL) text += strlen(word), count++;
+    return count;
+}
+
+/* "... no cuda backend (...): PATH: not there; PATH: not there": there is none in any of the places. */
+static bool no_plugin(const char *warning)
+{
+    return strstr(warning, ": no cuda backend") &&
+           count_of(warning, ": not there") == count_of(warning, "; ") + 1;
+}
+
+static void print_warning(const char *warning, bool verbose)
+{
+    if (!warning[0]) return;
+    if (verbose || !no_plugin(warning))
+        printf("warning: %s\n", warning);
+    else
+        printf("no CUDA plugin is installed, which --device cuda wants (doc/cuda.md); --verbose tells where "
+               "it was "
+               "looked for\n");
+}
+
+static int show(const exphil_device_info *devices, int64_t count, const choice *taken,
+                const devices_options *o)
+{
+    if (o->json) return show_json(devices, count, taken);
     printf("%-8s %-12s %8s %12s  %s\n", "device", "isa", "workers", "memory", "name");
     for (int64_t i = 0; i < count; i++) print_device(&devices[i]);
     printf("--device auto takes %s\n", taken->device.id);
-    if (taken->warning[0]) printf("warning: %s\n", taken->warning);
+    print_warning(taken->warning, o->verbose);
     return 0;
 }
 
 /* auto first: it starts the driver of a GPU, which then lists all devices and their memory. */
-static int list_devices(bool json)
+static int list_devices(const devices_options *o)
 {
     exphil_error error = EXPHIL_ERROR_INIT;
     choice taken = {.device = EXPHIL_DEVICE_INFO_INIT};
@@ -95,20 +125,22 @@ static int list_devices(bool json)
     exphil_device_info *devices = calloc((size_t)count, sizeof *devices);
     if (!devices) return fprintf(stderr, "exphil: no memory for %" PRId64 " devices\n", count), 1;
     while (known < count && listed_device(known, &devices[known], &error)) known++;
-    int status = known == count ? show(devices, count, &taken, json) : complain("devices", &error);
+    int status = known == count ? show(devices, count, &taken, o) : complain("devices", &error);
     free(devices);
     return status;
 }
 
 int devices_command(int argc, char **argv)
 {
-    bool json = false;
+    devices_options o = {.json = false};
     const option_entry entries[] = {
-        {"json", OPTION_FLAG, &json, NULL, "print one JSON object (default: a table)"},
+        {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: a table)"},
+        {"verbose", OPTION_FLAG, &o.verbose, NULL,
+         "where a CUDA plugin was looked for (default: whether there is one)"},
         {NULL, 0, NULL, NULL, NULL},
     };
     const option_command command = {
-        .usage = "devices [--json]",
+        .usage = "devices [OPTIONS]",
         .about =
             "What --device may be here: the processor, and GPUs where the library's plugin and a driver for "
             "them are;\nand which of them auto takes. Workers are the threads that the processor's work is "
@@ -116,7 +148,7 @@ int devices_command(int argc, char **argv)
         .entry = entries};
     int count, status;
     if (!options_read(&command, argc, argv, &count, &status)) return status;
-    if (count == 0) return list_devices(json);
+    if (count == 0) return list_devices(&o);
     fprintf(stderr, "exphil: devices takes options alone, not %s; see exphil devices --help\n", argv[1]);
     return 2;
 }

@@ -19,7 +19,7 @@ static int64_t teacher_hits(uint64_t seed, int64_t frames)
 {
     drill_world world;
     drill_begin(&world, seed);
-    for (int64_t i = 0; i < frames + 123; i++) {
+    for (int64_t i = 0; i < frames + COUNTDOWN; i++) {
         exphil_pad pad;
         drill_teach(&world, &pad);
         drill_step(&world, &pad);
@@ -171,7 +171,8 @@ int drill_command(int argc, char **argv)
         {"lag", OPTION_INT, &o.lag, "N",
          "frames that the game holds the controller back, which the policy is not told (default 0)"},
         {"seed", OPTION_INT, &o.seed, "N", "another course of events (default 1)"},
-        {"frames", OPTION_INT, &o.frames, "N", "frames from 0 on (default 3600, a minute)"},
+        {"frames", OPTION_INT, &o.frames, "N",
+         "frames of play, from 0 on, behind a countdown of 123 (default 3600, a minute)"},
         {"json", OPTION_FLAG, &o.json, NULL, "print one JSON object (default: text)"},
         {NULL, 0, NULL, NULL, NULL},
     };
@@ -207,7 +208,8 @@ int drill_command(int argc, char **argv)
     }
     if (o.json)
         return print_json(
-            json_pack("{s:o,s:I}", "replay", path_json(o.out), "frames", (json_int_t)o.frames + 123));
-    printf("%s: %" PRId64 " frames\n", o.out, o.frames + 123);
+            json_pack("{s:o,s:I}", "replay", path_json(o.out), "frames", (json_int_t)o.frames + COUNTDOWN));
+    printf("%s: %" PRId64 " frame%s of play after a countdown of %d\n", o.out, o.frames, plural(o.frames),
+           COUNTDOWN);
     return 0;
 }

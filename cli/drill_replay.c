@@ -134,7 +134,7 @@ static void write_frame(writer *w, const exphil_melee_frame *was, const exphil_p
 {
     static const exphil_pad nothing;
     begin(w, 0x3A, now->frame, 0)[5] = 0;
-    put32(w->event + 9, (uint32_t)(now->frame + 123));
+    put32(w->event + 9, (uint32_t)(now->frame + COUNTDOWN));
     end(w, FRAME);
     for (int port = 0; port < 2; port++)
         write_pre(w, now->frame, port, &was->player[port], port ? &nothing : pad);
@@ -167,7 +167,7 @@ int drill_write_replay(const char *path, uint64_t seed, int64_t frames)
     world.frame = -124;
     write_head(&w);
     drill_observe(&world, &was);
-    for (int64_t i = 0; i < frames + 123; i++) {
+    for (int64_t i = 0; i < frames + COUNTDOWN; i++) {
         exphil_pad pad;
         drill_teach(&world, &pad);
         drill_step(&world, &pad);

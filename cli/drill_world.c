@@ -23,7 +23,7 @@ void drill_begin(drill_world *world, uint64_t seed)
 {
     memset(world, 0, sizeof *world);
     world->random = seed * 0x9E3779B97F4A7C15u + 1;
-    world->frame = -123;
+    world->frame = -COUNTDOWN;
     world->own = (drill_body){.x = -60.0f + (float)(draw(world) % 40), .facing = 1.0f, .action = WAIT};
     world->other = (drill_body){.x = 30.0f + (float)(draw(world) % 30), .facing = -1.0f, .action = WAIT};
     world->goal = 40;

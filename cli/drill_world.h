@@ -18,6 +18,9 @@ typedef struct drill_world {
     int64_t hits;               /* times the own reflector touched the other */
 } drill_world;
 
+/* Frames in which nobody acts yet, as before a game: -123..-1. */
+enum { COUNTDOWN = 123 };
+
 void drill_begin(drill_world *world, uint64_t seed);
 /* What is known after the latest frame. */
 void drill_observe(const drill_world *world, exphil_melee_frame *frame);

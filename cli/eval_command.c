@@ -7,6 +7,8 @@
 #include "train_outcome.h"
 #include "verdict.h"
 
+#include <exphil/slp.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,11 +54,64 @@ static int examine(const exphil_model *model, const exphil_dataset *dataset, con
     return status;
 }
 
+/* ---- at which ports ---- */
+
+/* Bit 0 is port 1. Rows have none. */
+static unsigned ports_of(const exphil_dataset *dataset)
+{
+    exphil_dataset_info info = EXPHIL_DATASET_INFO_INIT;
+    exphil_episode_info e = EXPHIL_EPISODE_INFO_INIT;
+    unsigned ports = 0;
+    if (exphil_dataset_query(dataset, &info, NULL) < 0) return 0;
+    for (int64_t i = 0; i < info.episodes; i++)
+        if (exphil_dataset_episode(dataset, i, &e, NULL) >= 0 && e.port >= 1 && e.port <= EXPHIL_SLP_PORTS)
+            ports |= 1u << (e.port - 1);
+    return ports;
+}
+
+/* "port 1", "ports 1, 2 and 4"; to has 24 bytes. Returns the first. */
+static int ports_words(unsigned ports, char to[24])
+{
+    int first = 0, left = 0;
+    size_t used = 0;
+    for (int p = 0; p < EXPHIL_SLP_PORTS; p++) left += (ports >> p & 1u) != 0;
+    used += (size_t)snprintf(to, 24, "port%s", plural(left));
+    for (int p = 0; p < EXPHIL_SLP_PORTS; p++) {
+        if (!(ports >> p & 1)) continue;
+        used += (size_t)snprintf(to + used, 24 - used, "%s %d",
+                                 !first      ? ""
+                                 : left == 1 ? " and"
+                                             : ",",
+                                 p + 1);
+        if (!first) first = p + 1;
+        left--;
+    }
+    return first;
+}
+
+/* Scores of players whom it does not imitate say nothing of what it has learnt. */
+static void say_ports(const exphil_model *model, const exphil_dataset *dataset, const select_options *asked)
+{
+    char trained[24], scored[24];
+    json_t *notes = notes_of(model);
+    unsigned known = notes_learn(notes) ? 0 : notes_ports(notes_train(notes)), here = ports_of(dataset);
+    json_decref(notes);
+    if (!known || !(here & ~known) || asked->port || asked->character || asked->characters) return;
+    int first = ports_words(known, trained);
+    (void)ports_words(here, scored);
+    fprintf(stderr, "trained on %s; these scores are of %s: ", trained, scored);
+    if (known & (known - 1))
+        fprintf(stderr, "--port takes one\n");
+    else
+        fprintf(stderr, "--port %d\n", first);
+}
+
 static int tell(const exphil_model *model, const exphil_dataset *dataset, const exphil_evaluation *how,
                 const eval_options *o, const exphil_report *scores, const exphil_spec *spec,
                 const exphil_model_info *policy)
 {
     json_t *object = o->json ? report_json(scores, spec) : NULL;
+    if (!o->json) say_ports(model, dataset, &o->data.select);
     if (!o->json) print_report(scores, spec, policy->action_slots);
     int status = examine(model, dataset, how, o, scores, policy, object);
     if (!o->json) return status;
@@ -132,6 +187,8 @@ static const char eval_about[] =
     "Of a policy that was trained with --value: the variance of what came that its value leaves unexplained, "
     "0 "
     "perfect, 1 as\ngood as the mean.\n"
+    "Without --port and --character every human player is scored; where that is at other ports than the "
+    "policy was\ntrained on, a line on stderr says so.\n"
     "FILE: " FILES_HELP OR_ROWS_HELP;
 
 int eval_command(int argc, char **argv)

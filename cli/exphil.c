@@ -37,24 +37,23 @@ static const command commands[] = {
 #endif
 };
 
-static void show_help(FILE *to)
+static void show_help(void)
 {
-    fprintf(to, "usage: exphil COMMAND [OPTIONS] ...\n\n");
+    printf("usage: exphil COMMAND [OPTIONS] ...\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(to,
-            "\n  --version  version of the library, instruction set in use\n\n"
-            "exphil COMMAND --help (or help COMMAND) tells its options. With --json a command\n"
-            "prints one JSON object, slp info one for each file.\n\n"
-            "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the\n"
-            "CUDA plugin), EXPHIL_CUBLASLT, EXPHIL_CUDNN and EXPHIL_NCCL (their paths, or none),\n"
-            "EXPHIL_CUBLASLT_CHOICES (file of bench tune), EXPHIL_CUDA_JOIN=none (a step on a GPU is not\n"
-            "one launch), EXPHIL_CUDA_OVERLAP=none (kernels wait for the end of those before them),\n"
-            "EXPHIL_MPI_LIBRARY (libexphil_mpi, for --mpi), EXPHIL_WORLDS (folder of worlds), TMPDIR\n"
-            "(folder of temporary files; on Windows TMP or TEMP), CUDA_VISIBLE_DEVICES. The manual page\n"
-            "tells more. On Windows there are no launch, no --mpi and no GPUs.\n"
-            "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
-            "SIGHUP.\n");
+        printf("  %-10s %s\n", commands[i].name, commands[i].about);
+    printf("\n  --version  version of the library, instruction set in use\n\n"
+           "exphil COMMAND --help (or help COMMAND) tells its options. With --json a command\n"
+           "prints one JSON object, slp info one for each file.\n\n"
+           "Environment: EXPHIL_CPU_ISA (instruction set at most), EXPHIL_BACKEND_DIR (folder of the\n"
+           "CUDA plugin), EXPHIL_CUBLASLT, EXPHIL_CUDNN and EXPHIL_NCCL (their paths, or none),\n"
+           "EXPHIL_CUBLASLT_CHOICES (file of bench tune), EXPHIL_CUDA_JOIN=none (a step on a GPU is not\n"
+           "one launch), EXPHIL_CUDA_OVERLAP=none (kernels wait for the end of those before them),\n"
+           "EXPHIL_MPI_LIBRARY (libexphil_mpi, for --mpi), EXPHIL_WORLDS (folder of worlds), TMPDIR\n"
+           "(folder of temporary files; on Windows TMP or TEMP), CUDA_VISIBLE_DEVICES. The manual page\n"
+           "tells more. On Windows there are no launch, no --mpi and no GPUs.\n"
+           "Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
+           "SIGHUP.\n");
 }
 
 /* With the instruction set that a context gets here, as EXPHIL_CPU_ISA caps it. */
@@ -71,6 +70,15 @@ static int show_version(void)
     return 0;
 }
 
+/* The list of commands would push the mistake out of sight. */
+static int unknown(const char *name)
+{
+    char shown[256];
+    foreign_text(name, shown, sizeof shown);
+    fprintf(stderr, "exphil: unknown command %s; exphil --help lists them\n", shown);
+    return 2;
+}
+
 /* "help train" is "train --help". */
 static int help_with(char *name)
 {
@@ -78,9 +86,7 @@ static int help_with(char *name)
     char *arguments[] = {name, help, NULL};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(name, commands[i].name) == 0) return commands[i].run(2, arguments);
-    fprintf(stderr, "exphil: unknown command %s\n", name);
-    show_help(stderr);
-    return 2;
+    return unknown(name);
 }
 
 static int run(int argc, char **argv)
@@ -88,14 +94,14 @@ static int run(int argc, char **argv)
     if (argc >= 3 && strcmp(argv[1], "help") == 0) return help_with(argv[2]);
     if (argc >= 2 &&
         (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
-        show_help(stdout);
+        show_help();
         return 0;
     }
     if (argc >= 2 && strcmp(argv[1], "--version") == 0) return show_version();
     for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    if (argc >= 2) fprintf(stderr, "exphil: unknown command %s\n", argv[1]);
-    show_help(stderr);
+    if (argc >= 2) return unknown(argv[1]);
+    fprintf(stderr, "usage: exphil COMMAND [OPTIONS] ...\nexphil: which command? exphil --help lists them\n");
     return 2;
 }
 

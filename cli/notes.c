@@ -133,6 +133,19 @@ int64_t notes_frames_at(const json_t *train, int32_t external, int port)
         json_object_get(json_object_get(character(train, external), "ports"), name));
 }
 
+unsigned notes_ports(const json_t *train)
+{
+    const json_t *list = json_object_get(train, "characters"), *one;
+    unsigned ports = 0;
+    size_t i;
+    json_array_foreach(list, i, one) for (int p = 0; p < 4; p++)
+    {
+        const char name[] = {(char)('1' + p), 0};
+        if (json_integer_value(json_object_get(json_object_get(one, "ports"), name)) > 0) ports |= 1u << p;
+    }
+    return ports;
+}
+
 /* ---- in lines ------------------------------------------------------------------------------------------ */
 
 static void put(const char *text)

@@ -26,6 +26,8 @@ void notes_print(const json_t *notes);
 /* Frames of this character (an external id) among what was imitated, and of them those at a port; 0: none, or not known. */
 int64_t notes_frames_of(const json_t *train, int32_t external);
 int64_t notes_frames_at(const json_t *train, int32_t external, int port);
+/* The ports of all of them: bit 0 is port 1; 0: not known. */
+unsigned notes_ports(const json_t *train);
 /* "fox", "33": how notes call a character or stage; to has 16 bytes. */
 const char *notes_character(char *to, int32_t character);
 

@@ -47,7 +47,8 @@ double plot_height(const picture *p, double y); /* 0 at the foot of the axis, 1 
 const char *plot_manner(const picture *p);
 /* Digits that tell this axis' labels apart. */
 int plot_digits(const picture *p);
-/* A file of its own, or a part of a page that has the colours: there a smaller one without the names of the logs. */
+/* A file of its own, or a part of a page that has the colours: there a smaller one without the names of the logs. Several logs
+ * have a line each with their ink, one stands behind the title. */
 void plot_draw(const picture *p, FILE *file, bool in_page);
 bool plot_svg(const picture *p, const char *path);
 /* The first log's curves in letters, on stdout. */

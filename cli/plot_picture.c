@@ -74,11 +74,16 @@ void write_escaped(FILE *f, const char *text)
     json_decref(valid);
 }
 
+static size_t logs_of(const picture *p)
+{
+    return p->count / LOG_KINDS;
+}
+
 /* Is it the same of all logs? */
 static bool shared(const picture *p, int b)
 {
     const baseline *first = &p->baselines[0][b];
-    for (size_t i = 1; i < p->count / LOG_KINDS; i++) {
+    for (size_t i = 1; i < logs_of(p); i++) {
         const baseline *other = &p->baselines[i][b];
         if (!first->word != !other->word || first->value < other->value || first->value > other->value)
             return false;
@@ -88,7 +93,7 @@ static bool shared(const picture *p, int b)
 
 static const char *word_of(const picture *p, int b)
 {
-    for (size_t i = 0; i < p->count / LOG_KINDS; i++)
+    for (size_t i = 0; i < logs_of(p); i++)
         if (p->baselines[i][b].word) return p->baselines[i][b].word;
     return NULL;
 }
@@ -138,75 +143,116 @@ static void draw_axes(const sheet *s)
 
 /* ---- the legend ---------------------------------------------------------------------------------------- */
 
-/* How curves are drawn, in one ink: entry by entry, as many beside each other as there is room for. */
+/* How curves are drawn: entry by entry, as many beside each other as there is room for. */
 typedef struct key {
     const sheet *s;
     int count;
     bool draw;
 } key;
 
-static void add_key(key *k, const char *text, const char *dash, bool line, bool dot)
+typedef struct key_look {
+    const char *dash, *width, *opacity;
+    bool line, dot, own; /* own: in the ink of the run, where there is one */
+} key_look;
+
+static void add_key(key *k, const char *text, key_look as)
 {
     const sheet *s = k->s;
+    bool own = as.own && logs_of(s->p) == 1;
+    const char *ink = own ? inks[0] : "currentColor";
     int each = (int)((s->width - s->left - s->right) / SLOT);
     int row = 1 + k->count / each;
     double x = s->left + (k->count % each) * SLOT, y = 20 + ROW * row;
     k->count++;
     if (!k->draw) return;
-    if (line)
+    if (as.line)
         fprintf(s->f,
-                "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"currentColor\" "
-                "stroke-width=\"%s\"%s%s%s/>\n",
-                x, x + 24, y - 4, y - 4, dot ? "2" : "1.2", dash ? " stroke-dasharray=\"" : "",
-                dash ? dash : "", dash ? "\"" : "");
-    if (dot)
-        fprintf(s->f, "<circle cx=\"%g\" cy=\"%g\" r=\"3\" fill=\"%s\" stroke=\"currentColor\"/>\n", x + 12,
-                y - 4, line ? "currentColor" : "none");
+                "<line%s x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\" stroke-width=\"%s\" "
+                "stroke-opacity=\"%s\"%s%s%s/>\n",
+                own ? " class=\"r0\"" : "", x, x + 24, y - 4, y - 4, ink, as.width, as.opacity,
+                as.dash ? " stroke-dasharray=\"" : "", as.dash ? as.dash : "", as.dash ? "\"" : "");
+    if (as.dot)
+        fprintf(s->f, "<circle%s cx=\"%g\" cy=\"%g\" r=\"3\" fill=\"%s\" stroke=\"%s\"/>\n",
+                !own      ? ""
+                : as.line ? " class=\"d0\""
+                          : " class=\"r0\"",
+                x + 12, y - 4, as.line ? ink : "none", ink);
     fprintf(s->f, "<text class=\"key\" x=\"%g\" y=\"%g\">%s</text>\n", x + 30, y, text);
 }
 
-/* Rows that the keys take. */
+/* Beside held-out scores training is drawn fainter. */
+static const char *faint(bool beside)
+{
+    return beside ? "0.55" : "1";
+}
+
+/* Rows that the keys take; one curve alone needs none. */
 static int draw_keys(const sheet *s, bool draw)
 {
     const picture *p = s->p;
     key k = {.s = s, .draw = draw};
     char text[64], number[24];
-    if (any_of(p, LOG_TRAIN)) add_key(&k, "training", NULL, true, false);
-    if (any_of(p, LOG_HELD)) add_key(&k, "held out", NULL, true, true);
-    if (any_of(p, LOG_SCORED)) add_key(&k, "training data", NULL, false, true);
+    bool train = any_of(p, LOG_TRAIN), held = any_of(p, LOG_HELD), scored = any_of(p, LOG_SCORED);
+    if (train + held + scored == 1 && !word_of(p, 0) && !word_of(p, 1)) return 0;
+    if (train)
+        add_key(
+            &k, "training",
+            (key_look){.width = "1.2", .opacity = faint(held && logs_of(p) == 1), .line = true, .own = true});
+    if (held)
+        add_key(&k, "held out",
+                (key_look){.width = "2", .opacity = "1", .line = true, .dot = true, .own = true});
+    if (scored) add_key(&k, "training data", (key_look){.dot = true, .own = true});
     for (int b = 0; b < BASELINES; b++) {
         if (!word_of(p, b)) continue;
         number_text(p->baselines[0][b].value, field_is_share(p->field), number);
         bool one = shared(p, b);
         (void)snprintf(text, sizeof text, "%.20s%s%s", word_of(p, b), one ? " " : "", one ? number : "");
-        add_key(&k, text, dashes[b], true, false);
+        add_key(&k, text, (key_look){.dash = dashes[b], .width = "1.2", .opacity = "1", .line = true});
     }
     int each = (int)((s->width - s->left - s->right) / SLOT);
     return (k.count + each - 1) / each;
 }
 
 /* The end of a long name tells more than its beginning. */
-static void draw_name(const sheet *s, size_t log, double y)
+static void write_name(const sheet *s, size_t log, double width)
 {
     const char *name = s->p->names[log];
-    size_t room = (size_t)((s->width - s->left - s->right - 30) / 7.5), length = strlen(name);
+    size_t room = (size_t)(width / 7.5), length = strlen(name);
     const char *shown = length > room ? name + length - room + 3 : name;
     while (shown > name && (*shown & 0xc0) == 0x80) shown++; /* not inside a letter */
-    fprintf(s->f, "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\" stroke-width=\"4\"/>\n",
-            s->left, s->left + 24, y - 4, y - 4, inks[log]);
-    fprintf(s->f, "<text class=\"name\" x=\"%g\" y=\"%g\">%s", s->left + 30, y, shown > name ? "..." : "");
+    if (shown > name) fprintf(s->f, "...");
     write_escaped(s->f, shown);
+}
+
+static void draw_name(const sheet *s, size_t log, double y)
+{
+    fprintf(s->f, "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\" stroke-width=\"2\"/>\n",
+            s->left, s->left + 24, y - 4, y - 4, inks[log]);
+    fprintf(s->f, "<text class=\"name\" x=\"%g\" y=\"%g\">", s->left + 30, y);
+    write_name(s, log, s->width - s->left - s->right - 30);
     fprintf(s->f, "</text>\n");
+}
+
+/* Names of several runs have a line each. */
+static size_t name_rows(const sheet *s)
+{
+    return s->in_page || logs_of(s->p) < 2 ? 0 : logs_of(s->p);
 }
 
 static void draw_legend(const sheet *s)
 {
     int rows = draw_keys(s, true);
-    fprintf(s->f, "<text class=\"title\" x=\"%g\" y=\"18\" font-weight=\"bold\">", s->in_page ? 0 : s->left);
+    fprintf(s->f, "<text class=\"title\" x=\"%g\" y=\"18\"><tspan font-weight=\"bold\">",
+            s->in_page ? 0 : s->left);
     write_escaped(s->f, s->p->title ? s->p->title : s->p->field);
-    fprintf(s->f, "%s%s</text>\n", unit_word(s->p->field), plot_manner(s->p));
-    for (size_t i = 0; !s->in_page && i < s->p->count / LOG_KINDS; i++)
-        draw_name(s, i, 20 + ROW * (1 + rows + (int)i));
+    fprintf(s->f, "%s%s</tspan>", unit_word(s->p->field), plot_manner(s->p));
+    if (!s->in_page && logs_of(s->p) == 1) {
+        fprintf(s->f, "<tspan dx=\"12\">");
+        write_name(s, 0, (s->width - s->left - s->right) / 2);
+        fprintf(s->f, "</tspan>");
+    }
+    fprintf(s->f, "</text>\n");
+    for (size_t i = 0; i < name_rows(s); i++) draw_name(s, i, 20 + ROW * (1 + rows + (int)i));
 }
 
 /* ---- curves -------------------------------------------------------------------------------------------- */
@@ -237,7 +283,7 @@ static void draw_run(const sheet *s, size_t log)
 {
     const log_series *train = &s->p->curves[log * LOG_KINDS + LOG_TRAIN], *held = train + LOG_HELD,
                      *scored = train + LOG_SCORED;
-    if (train->count) draw_line(s, train, log, "1.2", held->count ? "0.55" : "1");
+    if (train->count) draw_line(s, train, log, "1.2", faint(held->count > 0));
     if (train->count == 1) draw_dots(s, train, log, true);
     if (held->count) draw_line(s, held, log, "2", "1");
     draw_dots(s, held, log, true);
@@ -248,7 +294,7 @@ static void draw_run(const sheet *s, size_t log)
 static void draw_baselines(const sheet *s)
 {
     const picture *p = s->p;
-    size_t logs = p->count / LOG_KINDS;
+    size_t logs = logs_of(p);
     for (int b = 0; b < BASELINES; b++)
         for (size_t i = 0; i < (shared(p, b) ? 1 : logs); i++) {
             const baseline *of = &p->baselines[i][b];
@@ -272,8 +318,7 @@ void plot_draw(const picture *p, FILE *file, bool in_page)
                .left = in_page ? 64 : 84,
                .right = 24,
                .bottom = 50};
-    size_t names = in_page ? 0 : p->count / LOG_KINDS;
-    s.top = 20 + ROW * (draw_keys(&s, false) + (double)names) + 18;
+    s.top = 20 + ROW * (draw_keys(&s, false) + (double)name_rows(&s)) + 18;
     s.height = s.top + (in_page ? 220 : 380) + s.bottom;
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" "
@@ -283,7 +328,7 @@ void plot_draw(const picture *p, FILE *file, bool in_page)
     draw_legend(&s);
     draw_axes(&s);
     draw_baselines(&s);
-    for (size_t i = 0; i < p->count / LOG_KINDS; i++) draw_run(&s, i);
+    for (size_t i = 0; i < logs_of(p); i++) draw_run(&s, i);
     fprintf(file, "</svg>\n");
 }
 

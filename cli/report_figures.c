@@ -32,7 +32,7 @@ bool report_curves(FILE *f, const char *log)
                   {"frames_per_second", "Frames a second"}};
     static picture p;
     bool fine = true;
-    fprintf(f, "<div class=\"figures\">\n");
+    fprintf(f, "<div class=\"figures curves\">\n");
     for (size_t i = 0; fine && i < sizeof curves / sizeof curves[0]; i++) {
         bool linear =
             strcmp(curves[i].field, "rate") == 0 || strcmp(curves[i].field, "frames_per_second") == 0;

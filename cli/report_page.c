@@ -23,6 +23,9 @@ static const char style[] =
     "var(--line)}\n"
     "dt{color:var(--faint);flex:none;max-width:60%}dd{margin:0;text-align:right;min-width:0}\n"
     ".figures{display:flex;flex-wrap:wrap;gap:16px 24px}figure{margin:0;flex:0 1 auto;min-width:0}\n"
+    ".curves{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr))}.curves "
+    "svg{width:100%}\n"
+    ".o{white-space:nowrap}\n"
     "figcaption{font-size:12px;font-weight:bold;max-width:320px}svg{display:block;max-width:100%;height:auto}"
     "\n"
     ".wide{overflow-x:auto;max-width:100%}table{border-collapse:collapse;margin:4px 0}\n"
@@ -44,12 +47,35 @@ static const char style[] =
     "rect.c0{fill:#5fa8e6}rect.c1{fill:#ee7b8b}}\n"
     "@media print{body{max-width:none}details{display:none}}\n";
 
+/* Text in which no line breaks at the dashes of an option, nor before a percent sign. */
+static void write_text(FILE *f, const char *text)
+{
+    enum { WORD_MOST = 40 }; /* what is longer, a path say, may break */
+    char word[512];
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        bool whole = length < WORD_MOST;
+        (void)snprintf(word, sizeof word, "%.*s", (int)length, text);
+        bool option = whole && strstr(word, "--");
+        if (option) fprintf(f, "<span class=\"o\">");
+        write_escaped(f, word);
+        if (option) fprintf(f, "</span>");
+        text += length < sizeof word ? length : sizeof word - 1;
+        if (*text != ' ') continue;
+        fputs(text[1] == '%' ? "&nbsp;" : " ", f);
+        text++;
+    }
+}
+
 void report_title(FILE *f, int level, const char *title, const char *about)
 {
     fprintf(f, "<h%d>", level);
     write_escaped(f, title);
     fprintf(f, "</h%d>\n", level);
-    if (about) fprintf(f, "<p class=\"faint\">%s</p>\n", about);
+    if (!about) return;
+    fprintf(f, "<p class=\"faint\">");
+    write_text(f, about);
+    fprintf(f, "</p>\n");
 }
 
 /* ---- a run --------------------------------------------------------------------------------------------- */
@@ -67,7 +93,7 @@ static void write_verdict(FILE *f, json_t *verdict)
         text = json_string_value(json_object_get(verdict, texts[i]));
         if (!text || !text[0]) continue;
         fputc(' ', f);
-        write_escaped(f, text);
+        write_text(f, text);
     }
     fprintf(f, "</p>\n");
 }
@@ -235,14 +261,15 @@ static void write_options(FILE *f, const run *of)
 static void write_about_values(FILE *f, json_t *line)
 {
     if (!json_object_get(line, "unexplained")) return;
-    fprintf(f, "<p class=\"faint\">Unexplained is the part of the variance of what came that the value "
-               "leaves: 0 perfect, 1 as "
+    fprintf(f, "<p class=\"faint\">");
+    write_text(f,
+               "Unexplained is the part of the variance of what came that the value leaves: 0 perfect, 1 as "
                "good as the mean; believe it of held-out games. Loss in training is then the nll, weighed by "
                "what came, and the value's squared error; of held-out games it is that of imitation alone.");
     if (json_object_get(line, "effective_share"))
-        fprintf(f, " Effective: how many frames of equal weight would tell as much as these, weighed by what "
-                   "came; below "
-                   "20 %% --outcome-beta is too small.");
+        write_text(f,
+                   " Effective: how many frames of equal weight would tell as much as these, weighed by what "
+                   "came; below 20 % --outcome-beta is too small.");
     fprintf(f, "</p>\n");
 }
 
@@ -265,8 +292,7 @@ void report_page(FILE *f, const report_parts *parts)
             "the probability that the policy gave to what was pressed, nats a frame, summed over the parts "
             "of "
             "the controller. Loss is what training makes small: the mean over a part's bits, with "
-            "--smoothing, "
-            "--focal and --button-weight.");
+            "--smoothing, --focal and --button-weight.");
         write_about_values(f, json_object_get(parts->lines, "train"));
         (void)report_curves(f, parts->run->log);
     }

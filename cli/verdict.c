@@ -250,7 +250,7 @@ static bool knows_nothing(const verdict_case *c, verdict *v)
     return true;
 }
 
-/* What is learnt by heart looks good where nothing is held out. */
+/* What is learnt by heart looks good where nothing is held out. One game can only be divided by time. */
 static void good(const verdict_case *c, verdict *v)
 {
     const char *how = c->measured_alone ? "Alone" : "Shown past actions";
@@ -261,7 +261,8 @@ static void good(const verdict_case *c, verdict *v)
         how, 100.0 * right(c), c->held || !c->run ? "" : " that it learnt from", 100.0 * c->majority,
         100.0 * known_of(c), 100.0 * c->drawn_presses, 100.0 * c->recorded_presses);
     if (c->run && !c->held)
-        advise(v, "Hold some out (--held-out 0.1): scores of its own data say little of others.");
+        advise(v, "Hold some out (--held-out 0.1%s): scores of its own data say little of others.",
+               c->games == 1 ? " --split time" : "");
 }
 
 void verdict_of(const verdict_case *c, verdict *v)

@@ -39,6 +39,27 @@ grep -q '^--device auto takes cuda:0$' out || complain "the table does not tell 
 expect 0 env EXPHIL_CPU_ISA=ref "$exphil" devices --json
 holds 'cpu["isa"] == "ref" and told["auto"] in ids and (told["auto"] != "cpu" or "running on the CPU" in told["auto_warning"])'
 expect 2 "$exphil" devices cuda:0
+# Without a plugin it says so in a line; where it looked, and why one that is there could not be opened, is asked for or matters.
+mkdir none broken
+echo "no library" | tee broken/libexphil_cuda.so >broken/libexphil_cuda.dylib
+plain='no CUDA plugin is installed, which --device cuda wants (doc/cuda.md)'
+expect 0 env EXPHIL_BACKEND_DIR="$work/none" "$exphil" devices
+cp out short
+expect 0 env EXPHIL_BACKEND_DIR="$work/none" "$exphil" devices --verbose
+case $(grep -o '[^ ]*: running on the CPU: .*' out | tr ';' '\n' | grep -v ': not there$') in
+  '')
+    if grep -q '^--device auto takes cpu$' out; then
+      grep -qF "$plain" short || complain "no plugin, and it does not say so: $(cat short)"
+      grep -q 'not there' short && complain "long reasons, which nobody asked for: $(cat short)"
+      grep -q "^warning: .*$work/none/libexphil_cuda[^ ]*: not there" out || complain "--verbose: $(cat out)"
+    fi
+    ;;
+esac
+expect 0 env EXPHIL_BACKEND_DIR="$work/broken" "$exphil" devices
+if grep -q '^--device auto takes cpu$' out; then
+  grep -qF "$plain" out && complain "a plugin that cannot be opened is called none: $(cat out)"
+  grep -q "^warning: .*$work/broken/" out || complain "why the plugin cannot be opened: $(cat out)"
+fi
 
 # ---- the limit ----
 "$exphil" drill --out drill.slp --frames 60 >/dev/null || complain "no drill"

@@ -9,8 +9,9 @@ exphil=$(realpath "$1")
 . "$(dirname "$0")/expect.sh"
 small="--port 1 --blocks gru --hidden 8"
 
-expect 0 "423 frames" drill --out a.slp --frames 300
-expect 0 "423 frames" drill --out b.slp --frames 300 --seed 2
+expect 0 "300 frames of play after a countdown of 123" drill --out a.slp --frames 300
+expect 0 "300 frames of play after a countdown of 123" drill --out b.slp --frames 300 --seed 2
+expect 0 "behind a countdown of 123" drill --help
 mkdir both empty
 cp a.slp b.slp both
 
@@ -40,7 +41,7 @@ rm p
 expect 1 '--out "": the name is empty' drill --out ""
 expect 1 '--log "": the name is empty' train $small --log "" --out p a.slp
 expect 1 "--log $long$long: no file can be made" train $small --log $long$long --out p a.slp
-expect 0 "183 frames" drill --out "$long" --frames 60
+expect 0 "60 frames of play" drill --out "$long" --frames 60
 rm "$long"
 
 # nor are data read for what no model or trainer can be
@@ -118,6 +119,13 @@ expect 0 "300 updates, 300.0 passes over 300 frames, 5 sequences" train $small -
 expect 0 "do not fill a batch" train $small --updates 1 --batch 16 --out q a.slp
 expect 0 "it knows less than how frequent actions are" eval q --port 1 a.slp
 grep -q "copies its past" out && complain "one update is said to copy"
+grep -q "trained on port" out err && complain "eval --port 1 tells of other ports"
+expect 0 "trained on port 1; these scores are of ports 1 and 2: --port 1" eval q a.slp
+expect 0 '"frames"' eval q --json a.slp
+grep -q "trained on port" out err && complain "eval --json tells of ports"
+expect 0 "1 update" train --blocks gru --hidden 8 --updates 1 --batch 16 --out sides a.slp
+expect 0 "exact" eval sides a.slp
+grep -q "trained on port" out err && complain "a policy of both ports is told of others"
 expect 0 "it knows less than how frequent actions are" eval q --port 1 --alone 0 a.slp
 expect 0 "1 update" train $small --no-previous-action --updates 1 --batch 16 --out blind a.slp
 grep -q "with its own decisions" out && complain "a policy without past actions is scored alone"
@@ -138,7 +146,7 @@ expect 1 "p is there already: --force replaces it" plot log --out p
 expect 1 "p is there already: --force replaces it" slp dump a.slp --what state --slot P1 --out p
 cmp -s log before || complain "a log was replaced unasked"
 cp a.slp there.slp
-expect 0 "423 frames" drill --force --out there.slp --frames 300 --seed 7
+expect 0 "300 frames of play after a countdown of 123" drill --force --out there.slp --frames 300 --seed 7
 cmp -s a.slp there.slp && complain "drill --force replaced nothing"
 expect 0 "300 frames, 1 episode, 1 game;" corpus --rows --force --port 1 --out there.slp a.slp
 expect 0 "corpus of 300 frames, 1 episode, 1 game" info there.slp
@@ -314,7 +322,7 @@ for command in "play --delay 1 lags a.slp" "drill --delay 1 lags" "eval --delay 
 done
 
 # scoring some games of many
-for seed in 3 4 5; do expect 0 "423 frames" drill --out both/$seed.slp --frames 300 --seed $seed; done
+for seed in 3 4 5; do expect 0 "300 frames of play after a countdown of 123" drill --out both/$seed.slp --frames 300 --seed $seed; done
 expect 0 "the training data: 2 of 5 games, 600 frames, are scored" \
   train $small --updates 1 --score-frames 600 --force --out few both
 expect 0 "what is held out: 1 of 3 games" train $small --updates 1 --held-out 0.6 --score-frames 1 --force --out few both
@@ -580,7 +588,7 @@ done
 { point 1 1e-140; point 2 0; point 3 1e140; point 4 1e-300; } >low
 expect 0 "left out: 2 points below 1e-150: the height is logarithmic; see --linear" plot low --smooth 0
 grep -qE 'nan|inf' low.svg && complain "plot: no numbers in the picture of a wide logarithm"
-grep -q 'points="84.0,454.0 876.0,74.0 "' low.svg || complain "plot: a wide logarithm has other corners"
+grep -q 'points="84.0,418.0 876.0,38.0 "' low.svg || complain "plot: a wide logarithm has other corners"
 expect 0 low.svg plot low --linear
 grep -q "left out" out err && complain "plot --linear leaves zeros out"
 { point 1 -3; point 2 0; point 3 5; } >signed

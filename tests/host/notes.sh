@@ -36,8 +36,8 @@ $1" 2>why || complain "$policy: $(tail -n 1 why): $(head -c 400 out)"
 }
 
 mkdir "secret folder"
-expect 0 "1923 frames" drill --frames 1800 --out "secret folder/mine.slp"
-expect 0 "723 frames" drill --frames 600 --seed 2 --out other.slp
+expect 0 "1800 frames of play" drill --frames 1800 --out "secret folder/mine.slp"
+expect 0 "600 frames of play" drill --frames 600 --seed 2 --out other.slp
 python3 "$source/tests/host/notes_replays.py" "secret folder/mine.slp" "secret folder/falco.slp" 20 0 2 0
 python3 "$source/tests/host/notes_replays.py" other.slp pair.slp 20 0 9 0   # falco, marth
 python3 "$source/tests/host/notes_replays.py" other.slp second.slp 9 0 20 0 # marth, falco

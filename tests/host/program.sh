@@ -4,6 +4,7 @@
 #   program.sh <exphil>
 set -u
 exphil=$1
+folder=$(realpath "$(dirname "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -56,6 +57,10 @@ for word in EXPHIL_CPU_ISA EXPHIL_BACKEND_DIR EXPHIL_CUBLASLT EXPHIL_CUBLASLT_CH
 done
 expect 2 "$exphil"
 expect 2 "$exphil" nonsense
+[ "$(cat err)" = "exphil: unknown command nonsense; exphil --help lists them" ] || complain "nonsense: $(cat err)"
+expect 2 "$exphil"
+tail -n 1 err | grep -qx "exphil: .* exphil --help lists them" || complain "no command: $(cat err)"
+[ "$(wc -l <err)" -le 2 ] || complain "without a command the error is lost in a long text"
 for command in $commands; do
   expect 0 "$exphil" "$command" --help
   grep -q '^usage: exphil' out || complain "$command --help shows no usage"
@@ -68,6 +73,18 @@ for command in $commands; do
   cmp -s out direct || complain "help $command is not what $command --help says"
 done
 expect 2 "$exphil" help nonsense
+# The manual page has every option, and fits a terminal of 80 columns.
+manual=$(dirname "$folder")/../tools/manual
+expect 0 "$manual" "$exphil"
+cp out exphil.1
+for command in $commands; do "$exphil" "$command" --help; done | grep -c '^  --' >options
+grep -c '^\\fB\\-\\-' exphil.1 >documented
+[ "$(cat documented)" -eq $(($(cat options) + 1)) ] || complain "the manual has $(cat documented) options, --help $(cat options)"
+grep -qx '\.nf' exphil.1 && complain "the manual has lines that do not fit their terminal"
+if MANWIDTH=80 man -l exphil.1 2>/dev/null | col -bx >page && grep -q '^EXPHIL TRAIN' page; then
+  awk 'length > 80' page >wide
+  [ ! -s wide ] || complain "wider than 80 columns in the manual: $(head -n 3 wide)"
+fi
 expect 2 "$exphil" train --epochs many drill.slp
 expect 2 "$exphil" train --out
 expect 2 "$exphil" drill --frames 0 --out none.slp

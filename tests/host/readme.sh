@@ -20,6 +20,11 @@ weights=$(sed -n 's/^cc .* \([^ ]*\)$/\1/p' "$folder/lines")
   echo "README's lines do not run"
   exit 1
 }
+# The advice of its verdict can be taken as it is written.
+advice=$(tr '\n' ' ' <"$folder/lines.out" | sed -n 's/.*Hold some out (\([^)]*\)).*/\1/p')
+[ -n "$advice" ] || { echo "README's policy is not good, or no advice comes with it"; cat "$folder/lines.out"; exit 1; }
+(cd "$folder" && PATH="$build/bin:$PATH" sh -eu -c "$(sed -n '/^exphil train /s/[^ ]*\.safetensors/advised.safetensors/p' lines) \
+  --updates 2 $advice" >advised.out 2>&1) || { cat "$folder/advised.out"; echo "the advice cannot be taken: $advice"; exit 1; }
 grep -q ' hits (the teacher: ' "$folder/lines.out" || { echo "README's lines do not show how the policy plays"; exit 1; }
 for seed in 1 2 3 4; do
   "$build/bin/exphil" drill --seed $seed --json "$folder/$weights" >"$folder/played"

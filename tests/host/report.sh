@@ -137,6 +137,11 @@ END
 page page.html
 has Examination "of what was held out"
 examined run/log.jsonl
+# options stay whole; curves share the width of the page; the key of the run is in its ink
+grep -q '<span class="o">--smoothing,</span>' page.html || complain "an option may break at its dashes"
+grep -q '<div class="figures curves">' page.html || complain "curves do not share the width"
+grep -q '<circle class="d0" cx="76" .* r="3" fill="#1f6fb4" stroke="#1f6fb4"/>' page.html ||
+  complain "the key of held-out scores has another ink"
 [ "$(grep -c '<svg' page.html)" -eq 14 ] || complain "$(grep -c '<svg' page.html) figures"
 "$exphil" eval --json --mistakes 4 --port 1 run/policy a.slp >eval.json 2>err
 expect 0 page.html report --html page.html --eval eval.json run/log.jsonl

@@ -139,12 +139,17 @@ keys() { sed -n 's/^<text class="key"[^>]*>\([^<]*\)<.*/\1/p' "$1" | tr '\n' ','
 drawn() { expect 0 p.svg plot straight --out p.svg --field "$1"; [ "$(keys p.svg)" = "$2" ] || complain "$1: keys $(keys p.svg)"; }
 drawn exact_accuracy "held out,majority 25.0 %,copy 50.0 %,"
 [ "$(heights p.svg)" = "0 %,20 %,40 %,60 %,80 %,100 %," ] || complain "shares: labels $(heights p.svg)"
-grep -q '<line class="base0".* y1="359.0" y2="359.0"' p.svg || complain "majority: $(grep base0 p.svg)"
-grep -q '<line class="base1".* y1="264.0" y2="264.0"' p.svg || complain "copy: $(grep base1 p.svg)"
+grep -q '<line class="base0".* y1="341.0" y2="341.0"' p.svg || complain "majority: $(grep base0 p.svg)"
+grep -q '<line class="base1".* y1="246.0" y2="246.0"' p.svg || complain "copy: $(grep base1 p.svg)"
 drawn nll "held out,frequencies 4,"
-drawn loss "training,held out,"
 drawn heads/buttons/accuracy "held out,majority 70.0 %,copy 62.5 %,"
-drawn heads/buttons "held out,"
+drawn heads/buttons ""
+# a key looks as what is drawn: in the ink of the one run, and training fainter beside scores; of one curve there is none
+drawn loss "training,held out,"
+grep -q '<line class="r0".* stroke="#1f6fb4" stroke-width="1.2" stroke-opacity="0.55"' p.svg || complain "the key of training"
+grep -q '<polyline class="r0".* stroke="#1f6fb4" stroke-width="1.2" stroke-opacity="0.55"' p.svg || complain "training itself"
+grep -q 'class="name"' p.svg && complain "the name of one run has a swatch"
+grep -q '<tspan dx="12">straight</tspan>' p.svg || complain "a picture of one run does not name it"
 # of several runs: one line where it is the same of all, else each in the run's ink; names below each other, above the curves
 sed 's/"exact_copy":0.5/"exact_copy":0.25/' straight >"other & <more>"
 expect 0 p.svg plot straight "other & <more>" --out p.svg --field exact_accuracy

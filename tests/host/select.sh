@@ -14,8 +14,8 @@ row() { grep -qE "^$1 +$2( |\$)" out || complain "no line \"$1 $2\" in: $(cat ou
 
 mkdir many tmp
 export TMPDIR="$work/tmp"
-expect 0 "723 frames" drill --frames 600 --out short.slp
-expect 0 "1923 frames" drill --frames 1800 --seed 2 --out long.slp
+expect 0 "600 frames of play" drill --frames 600 --out short.slp
+expect 0 "1800 frames of play" drill --frames 1800 --seed 2 --out long.slp
 python3 "$source/tests/host/select_replays.py" many short.slp long.slp || complain "no replays were made"
 stored=
 "$exphil" corpus --out all.games many >out 2>err || stored=--stored
