@@ -28,7 +28,7 @@ namespace Exphil
     public static unsafe class Library
     {
         /// <summary>The version that this assembly was written for.</summary>
-        public const int Major = 0, Minor = 1, Patch = 0;
+        public const int Major = 0, Minor = 2, Patch = 0;
         /// <summary>"0.2.0 cpu:ref,avx2,avx512"</summary>
         public static string Version
         {

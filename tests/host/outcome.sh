@@ -122,7 +122,8 @@ for text in "Unexplained is the part of the variance" "Variance that the value l
   grep -qF "$text" held.html || complain "the page lacks: $text"
 done
 expect 0 "plotted.svg" plot --field unexplained --out plotted.svg held.log
-[ "$(grep -c 'class="d0"' plotted.svg)" -eq 3 ] || complain "the picture has not three scores"
+# three scores, and their key
+[ "$(grep -c 'class="d0"' plotted.svg)" -eq 4 ] || complain "the picture has not three scores"
 expect 0 "unexplained" train $small --value detached --half-life 2 --updates 6 --held-out 0.3 --split time --best unexplained --json \
   --out best.st a.slp b.slp
 [ "$(value out best by)" = '"unexplained"' ] || complain "best by $(value out best by)"

@@ -4,6 +4,7 @@
  *
  * For processors whose own bfloat16 product takes longer than two fmas and this expansion: Intel's as of 2025 (the
  * other is linear_dp.c). Packing is for both. */
+#define XPH_PRODUCTS /* multiply-adds in line (simd/wasm128.h) */
 #include "cpu/kernels/narrow.h"
 #include "cpu/simd/vec.h"
 
