@@ -240,8 +240,8 @@ typedef struct exphil_world {
  *                     head of three classes, still, up, down; 1 for a point, -1 for the other's; over at 21 points, cut off
  *                     after 20,000 frames. Where its 255 random numbers begin, and up to 60 idle frames, follow from the seed
  *   "pong-two"        the same with two seats, each of which sees itself on the left
- * Fills world, which lives until exphil_world_destroy: as much of it as its struct_size says, which is set before or 0, as that
- * of 0.2.0. EXPHIL_E_INVALID: there is none of this name; lanes is not 1..4096. */
+ * Fills world, which lives until exphil_world_destroy. world->struct_size says how much of it is filled; 0 counts as the size of
+ * 0.2.0. EXPHIL_E_INVALID: there is none of this name; lanes is not 1..4096. */
 EXPHIL_API EXPHIL_NODISCARD exphil_status exphil_world_create(exphil_context *context, const char *name,
                                                               int64_t lanes, exphil_world *world,
                                                               exphil_error *error);
