@@ -9,6 +9,12 @@
 
 #include <stdio.h>
 
+#if defined(__wasm_relaxed_simd__)
+static const char set[] = "relaxed";
+#else
+static const char set[] = "simd128";
+#endif
+
 static int look(float a, float b, float c, float y)
 {
     const float one = xph_fmaf(a, b, c);
@@ -57,6 +63,6 @@ int main(void)
     failed += smallest();
     if (xph_hash_end(&hasher) != KEPT_FLOATS)
         failed += printf("FAILED: another digest than the kept one\n") > 0;
-    printf("%d multiply-adds by %s, %d failed\n", CASES, xph_isa_name(xph_cpu_detect()), failed);
+    printf("%d multiply-adds by %s, %d failed\n", CASES, set, failed);
     return failed ? 1 : 0;
 }
